@@ -69,7 +69,10 @@ fn try_serve<P: DeserializeOwned, E: Serialize>(
 }
 
 /// Writes an event as one line, at once.
-pub(crate) fn line(output: &mut dyn Write, event: &impl Serialize) -> std::io::Result<()> {
+///
+/// # Errors
+/// It cannot be written.
+pub fn line(output: &mut dyn Write, event: &impl Serialize) -> std::io::Result<()> {
     let mut text = serde_json::to_vec(event)?;
     text.push(b'\n');
     output.write_all(&text)?;

@@ -19,6 +19,13 @@ use super::groups::{MAX_ALIVE, groups, smallest};
 /// tell a few percent; those are told over all rounds. Nor what the machine's pace does: it may differ as much as from blocks to blocks.
 const UNLIKE: f64 = 0.25;
 
+/// By how much more a request may cost in blocks than alone once blocks are longer: what a block costs by itself is then shared by so many.
+const BEARABLE: f64 = 0.08;
+/// Super-blocks that a window must still have, so that single ones can be discarded.
+const SUPER_BLOCKS: f64 = 10.0;
+/// Blocks are longer by this factor at least, or stay as they are.
+const LONGER: f64 = 2.0;
+
 /// What the first round says of taking turns.
 #[derive(Debug, PartialEq)]
 pub(super) enum Turns {
@@ -38,6 +45,8 @@ pub(super) struct Choice {
     reason: Option<String>,
     /// Which variants have a round together: all of them, or several groups. Indices of the variants.
     pub(super) groups: Vec<Vec<usize>>,
+    /// Length of blocks, seconds, if they have turned out to be too short.
+    block_s: Option<f64>,
 }
 
 /// What the study says.
@@ -46,7 +55,7 @@ pub(super) fn choose(plan: &Plan) -> Choice {
     let alternates = plan.study.design != Some(Design::Separate) && reason.is_none();
     let most = if alternates { MAX_ALIVE } else { usize::MAX };
     let design = if alternates { Design::Alternating } else { Design::Separate };
-    Choice { design, reason, groups: groups(plan, most) }
+    Choice { design, reason, groups: groups(plan, most), block_s: None }
 }
 
 fn why_separate(plan: &Plan) -> Option<String> {
@@ -72,6 +81,11 @@ impl Choice {
         Self { design: Design::Separate, reason: Some(reason), ..self }
     }
 
+    /// Length of a block, seconds.
+    pub(super) fn block_s(&self, study: &Study) -> f64 {
+        self.block_s.unwrap_or_else(|| study.block_length().as_seconds())
+    }
+
     /// How many variants are alive at the same time.
     pub(super) fn alive(&self) -> usize {
         match self.design {
@@ -92,7 +106,8 @@ impl Choice {
             return true;
         }
         let reason = format!("the memory suffices for {fit} at once, and {least} have to be there to be compared");
-        *self = Self { design: Design::Separate, reason: Some(reason), groups: groups(plan, usize::MAX) };
+        *self =
+            Self { design: Design::Separate, reason: Some(reason), groups: groups(plan, usize::MAX), block_s: None };
         true
     }
 
@@ -105,6 +120,9 @@ impl Choice {
         self.groups = sizes.find(|groups| groups.len() == number).unwrap_or(self.groups);
         // Of a run that does not count it may not be known how it shared its time.
         let counts = done.iter().rfind(|run| run.void.is_none());
+        let length_s = counts.and_then(|run| run.blocks.as_ref()).map(|blocks| blocks.length_s);
+        let usual_s = plan.study.block_length().as_seconds();
+        self.block_s = length_s.filter(|length_s| plan.study.block.is_none() && *length_s >= LONGER * usual_s);
         if let Some(separate) = counts.filter(|run| plan.study.design.is_none() && run.design == Design::Separate) {
             self.design = Design::Separate;
             self.reason = separate.notices.iter().find_map(|notice| match notice {
@@ -117,7 +135,8 @@ impl Choice {
 
     /// Whether the first alternating round of the study, which has just been done, shows that blocks are not what the services are alone.
     /// The stretch alone is short, so one spell of the machine can make it so: asked is the median of the variants, and whether it is so
-    /// again when the round is done once more. A study that asks for blocks keeps them.
+    /// again when the round is done once more, with longer blocks if they cost more and the study does not say how long they are. A study that
+    /// asks for alternation keeps it.
     pub(super) fn look_at_turns(&mut self, study: &Study, done: &[RunRecord]) -> Turns {
         if study.design.is_some() {
             return Turns::GoOn;
@@ -129,7 +148,11 @@ impl Choice {
         let attempts: Vec<(u32, Option<f64>)> =
             attempts.into_iter().map(|((round, _), blocks)| (round, unlike(&blocks))).collect();
         match attempts[..] {
-            [(_, Some(ratio))] => Turns::Again(RoundsNotice::UnlikeAlone { share: share(ratio) }.into()),
+            [(_, Some(ratio))] => {
+                self.block_s = longer_s(study, ratio.exp_m1());
+                let blocks_ms = self.block_s.map(|length_s| (length_s * 1e3).round());
+                Turns::Again(RoundsNotice::UnlikeAlone { share: share(ratio), blocks_ms }.into())
+            }
             [(round, Some(first)), (again, Some(second))] if round == again && first * second > 0.0 => {
                 let smaller = if first.abs() < second.abs() { first } else { second };
                 let reason = format!(
@@ -219,6 +242,16 @@ fn unlike(variants: &[&Blocks]) -> Option<f64> {
     (ratio.abs() > usual).then_some(ratio)
 }
 
+/// How long blocks should be, seconds, in which a request costs so much more than alone: every block costs the same by itself, as caches are
+/// cold. `None`: as they are.
+fn longer_s(study: &Study, more: f64) -> Option<f64> {
+    let usual_s = study.block_length().as_seconds();
+    let most_s = study.window.as_seconds() / SUPER_BLOCKS;
+    // To 10 ms.
+    let length_s = ((usual_s * more / BEARABLE).min(most_s) * 100.0).floor() / 100.0;
+    (study.block.is_none() && length_s >= LONGER * usual_s).then_some(length_s)
+}
+
 /// `26 % less`, by the logarithm of a ratio.
 fn share(ratio: f64) -> String {
     format!("{:.0} % {}", ratio.exp_m1().abs() * 100.0, if ratio > 0.0 { "more" } else { "less" })
@@ -257,7 +290,7 @@ mod tests {
     }
 
     fn turns() -> Choice {
-        Choice { design: Design::Alternating, reason: None, groups: vec![vec![0, 1, 2]] }
+        Choice { design: Design::Alternating, reason: None, groups: vec![vec![0, 1, 2]], block_s: None }
     }
 
     const TEXT: &str = "
@@ -340,6 +373,32 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
     }
 
     #[test]
+    fn blocks_that_cost_more_are_made_longer_before_they_are_given_up() {
+        let mut long = study(None);
+        long.window = unladen_journal::units::Time::seconds(20.0);
+        let usual_s = long.block_length().as_seconds();
+        let first = || [150, 160, 170].map(|us| RunRecord { round: 1, attempt: 1, ..run(us, 100) }).to_vec();
+        let second = || [104, 102, 103].map(|us| RunRecord { round: 1, attempt: 2, ..run(us, 100) }).to_vec();
+        let mut choice = turns();
+        let Turns::Again(notice) = choice.look_at_turns(&long, &first()) else { panic!("60 % is too much") };
+        let block_s = choice.block_s(&long);
+        assert!((block_s / usual_s - 0.6 / BEARABLE).abs() < 0.2, "{block_s} s instead of {usual_s} s");
+        assert!(notice.to_string().contains(&format!("blocks of {:.0} ms", block_s * 1e3)), "{notice}");
+        assert_eq!(choice.look_at_turns(&long, &[first(), second()].concat()), Turns::GoOn);
+        assert!((choice.block_s(&long) - block_s).abs() < 1e-9, "they stay so");
+        for (study, blocks_us) in [
+            (Study { block: Some(long.block_length()), ..long.clone() }, 160),
+            (Study { window: unladen_journal::units::Time::seconds(1.0), ..long.clone() }, 160),
+            (long.clone(), 60),
+        ] {
+            let mut choice = turns();
+            let runs = [blocks_us; 3].map(|us| RunRecord { round: 1, attempt: 1, ..run(us, 100) });
+            assert!(matches!(choice.look_at_turns(&study, &runs), Turns::Again(_)));
+            assert_eq!(choice.block_s, None, "{blocks_us}");
+        }
+    }
+
+    #[test]
     fn a_stretch_alone_may_differ_as_much_as_blocks_do_among_themselves() {
         let look = |paces: [u64; 3]| {
             let mut run = run(paces[2], 100);
@@ -382,5 +441,8 @@ load: {url: 'http://127.0.0.1:1/', rate: 10}
         assert_eq!(turns().after(&plan(None), &[run(1, 1), void]), turns(), "what is void says nothing");
         assert_eq!(turns().after(&plan(None), &[]), turns());
         assert_eq!(turns().after(&plan(None), &[run(1, 1)]), turns());
+        let mut longer = run(1, 1);
+        longer.blocks.iter_mut().for_each(|blocks| blocks.length_s = 1.25);
+        assert_eq!(turns().after(&plan(None), &[longer]), Choice { block_s: Some(1.25), ..turns() });
     }
 }

@@ -45,6 +45,8 @@ pub(super) struct Round<'r, 'a> {
     pub(super) slots: &'r [Slot],
     /// Number of the first of them.
     pub(super) number: u32,
+    /// Length of a block, seconds.
+    pub(super) block_s: f64,
     pub(super) interrupted: &'r AtomicBool,
 }
 
@@ -178,7 +180,7 @@ impl Round<'_, '_> {
 
     /// Everybody's CPU, in the order of [`Round::places`].
     fn sources(&self, contexts: &[RunContext<'_>]) -> Sources {
-        let source = |target: Target| Source { family: target.family, cgroup: target.cgroup };
+        let source = |target: Target| Source { family: target.family, cgroup: target.cgroup, remote: target.remote };
         let services = contexts.iter().flat_map(|context| &context.services).chain(self.shared.iter());
         let sinks = contexts.iter().map(|context| instrument(("sink", context.sink.running())));
         Sources {
@@ -197,6 +199,10 @@ impl Round<'_, '_> {
             std::thread::sleep(Duration::from_millis(20).min(IDLE.saturating_sub(started.elapsed())));
         }
         let after = edges.read();
+        if let Some(lost) = edges.failure() {
+            let said = format!("one in a pod does not answer ({lost}). `unladen run --resume` continues the study");
+            return Err(RunError::Probe(std::io::Error::other(said)));
+        }
         contexts.iter_mut().try_for_each(|context| context.sink.look(Duration::ZERO))?;
         Ok(rates(&before, &after))
     }
@@ -204,7 +210,7 @@ impl Round<'_, '_> {
     /// The load of all runs.
     fn alternation(&mut self, contexts: &[RunContext<'_>]) -> Result<Alternation, RunError> {
         let study = &self.setup.plan.study;
-        let lengths = lengths(study);
+        let lengths = lengths(study, self.block_s);
         let round = self.slots.first().map_or(0, |slot| u64::from(slot.round) << 8 | u64::from(slot.attempt));
         let turns = alternate::schedule(
             contexts.len(),
@@ -330,7 +336,7 @@ impl Round<'_, '_> {
             let record = &mut context.record;
             (record.design, record.phases.warmup_s) = (Design::Alternating, study.warmup.as_seconds());
             record.phases.window_s = turns.wall_s();
-            record.void = checks::load(&outcome, load);
+            record.void = checks::load(&outcome, load).or_else(|| checks::seen(observation.as_ref()));
             record.notices.extend(checks::remarks(&outcome, load));
             results.push(WindowResult { outcome: Some(outcome), observation });
         }
@@ -403,11 +409,11 @@ fn count_the_others_as_ours(observations: &mut [Option<Observation>], shared: us
 }
 
 /// How the study shares the time of a round, for each variant.
-fn lengths(study: &Study) -> Lengths {
+fn lengths(study: &Study, block_s: f64) -> Lengths {
     Lengths {
         warmup_s: study.warmup.as_seconds(),
         window_s: study.window.as_seconds(),
-        block_s: study.block_length().as_seconds(),
+        block_s,
         in_halves: study.load.is_open(),
         alone_s: study.alone_time().as_seconds(),
     }

@@ -1,4 +1,4 @@
-//! Pods on other nodes that send the load of a study.
+//! Pods of unladen's own: on other nodes, where they send the load of a study, and in the pods of its services.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -34,6 +34,23 @@ impl SentFrom {
             patience_s: PATIENCE_S,
             subject: self.pods.subject().to_owned(),
         }
+    }
+}
+
+/// What probes in pods are told.
+#[derive(Debug)]
+pub(super) struct Probes {
+    /// Port of the first in each pod.
+    pub(super) port: u16,
+    /// What they want to hear first.
+    pub(super) secret: String,
+}
+
+impl Probes {
+    pub(super) fn new(seed: u64) -> Result<Self, RunError> {
+        // Free here, and hardly any service of a pod listens there.
+        let port = ports::allocate(1, seed)?.into_iter().next().ok_or(ports::NoPort)?;
+        Ok(Self { port, secret: secret().map_err(RunError::Random)? })
     }
 }
 

@@ -49,6 +49,7 @@ pub(super) fn target(service: &RunningService) -> Target {
         role: Some(service.process.role),
         family: service.running.family().clone(),
         cgroup: service.running.cgroup().cloned(),
+        remote: service.running.probe().cloned(),
     }
 }
 
@@ -73,6 +74,7 @@ pub(super) fn instrument((name, running): (&str, &Running)) -> Target {
         role: None,
         family: running.family().clone(),
         cgroup: running.cgroup().cloned(),
+        remote: None,
     }
 }
 

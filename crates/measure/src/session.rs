@@ -122,8 +122,9 @@ impl Session<'_, '_> {
         let (setup, interrupted, number) = (self.setup, self.interrupted, self.number + 1);
         let slots = &round.missing;
         self.number += u32::try_from(slots.len()).unwrap_or(u32::MAX);
-        let mut records =
-            alternating::Round { setup, shared: &mut *self.shared, slots, number, interrupted }.perform(watcher)?;
+        let block_s = self.choice.block_s(&setup.plan.study);
+        let round = alternating::Round { setup, shared: &mut *self.shared, slots, number, block_s, interrupted };
+        let mut records = round.perform(watcher)?;
         records.iter_mut().for_each(|record| self.sign(record));
         self.journal.append_round(&records)?;
         if self.done.is_empty()

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::ops::Deref;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,18 +14,21 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::Calibration;
 use unladen_linux::{CpuSet, Netns, userns};
 use unladen_processes::relay;
+use unladen_processes::subject::kubernetes::address_for_pods;
 use unladen_processes::subject::launch::{Image, LONGEST_PAD, log_name};
-use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Running, Topology, partition};
+use unladen_processes::subject::{
+    Launch, Launcher, LauncherOptions, Limits, Partition, Running, SubjectError, Topology, partition,
+};
 use unladen_sink::config::Protocol;
 use unladen_study::plan::{self, Plan, PlannedVariant, Process};
-use unladen_study::spec::{Lifetime, Network};
+use unladen_study::spec::{Lifetime, Network, ProbeIn};
 use unladen_study::variables::{PortName, Variables};
 
 use super::error::RunError;
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
 use super::ports;
-use super::sent_from::SentFrom;
+use super::sent_from::{Probes, SentFrom};
 use super::service::{RunningService, readiness, stop_all};
 use super::took::Admitted;
 
@@ -57,6 +60,8 @@ pub(super) struct Setup<'a> {
     pub(super) admitted: RefCell<BTreeMap<String, Admitted>>,
     /// On a cluster: pods of other nodes that send the load.
     pub(super) load_pods: Option<SentFrom>,
+    /// On a cluster with probes in the pods: what these are told.
+    pub(super) probes: Option<Probes>,
     seed: u64,
     variables: Variables,
     /// One for each run that is alive at the same time.
@@ -90,7 +95,14 @@ impl<'a> Deref for Site<'a> {
 impl<'a> Setup<'a> {
     /// With sites for so many runs at the same time.
     pub(super) fn new(plan: &'a Plan, folder: &'a RunFolder, seed: u64, sites: usize) -> Result<Self, RunError> {
-        let addresses = sites_of(plan, seed, sites.max(1))?;
+        let cluster = plan.study.on.kubernetes.as_ref().filter(|it| it.probe == ProbeIn::Pod);
+        let (probes, at) = match cluster {
+            Some(cluster) => {
+                (Some(Probes::new(seed)?), address_for_pods(cluster.context.as_deref()).map_err(SubjectError::from)?)
+            }
+            None => (None, Ipv4Addr::LOCALHOST.into()),
+        };
+        let addresses = sites_of(plan, seed, sites.max(1), at)?;
         let variables = Variables {
             unladen: std::env::current_exe().unwrap_or_default(),
             environment: std::env::vars().collect(),
@@ -104,10 +116,17 @@ impl<'a> Setup<'a> {
             plan,
             folder,
             launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
-            partition: partition(&available, &topology, 1),
+            // Which cores pods have, their node says.
+            partition: match probes {
+                None => partition(&available, &topology, 1),
+                Some(_) => {
+                    Partition { subject: available.clone(), apart: false, ..partition(&available, &topology, 1) }
+                }
+            },
             calibrations: Vec::new(),
             admitted: RefCell::default(),
             load_pods: None,
+            probes,
             seed,
             variables,
             addresses,
@@ -189,11 +208,15 @@ impl<'a> Setup<'a> {
     /// Notices that every run carries.
     pub(super) fn notices(&self) -> Vec<Notice> {
         let no_cgroup = self.launcher.no_cgroups().map(|reason| Notice::NoCgroup { reason: reason.to_owned() });
-        no_cgroup.into_iter().collect()
+        // Probes in pods read the groups of their containers, whatever this process may do.
+        no_cgroup.filter(|_| self.probes.is_none()).into_iter().collect()
     }
 
     /// Where CPU time is read from, in words.
     pub(super) fn cgroups(&self) -> String {
+        if self.probes.is_some() {
+            return "probes in the pods".to_owned();
+        }
         match (self.launcher.cgroup_version(), self.launcher.no_cgroups()) {
             (Some(version), _) => version.to_string(),
             (None, reason) => format!("process tree: {}", reason.unwrap_or("no cgroups")),
@@ -403,15 +426,15 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Free ports for so many sites. What lives through the study listens at the same port for all of them.
-fn sites_of(plan: &Plan, seed: u64, sites: usize) -> Result<Vec<Addresses>, RunError> {
+/// Free ports for so many sites. Sinks listen at this address. What lives through the study listens at the same port for all of them.
+fn sites_of(plan: &Plan, seed: u64, sites: usize, at: IpAddr) -> Result<Vec<Addresses>, RunError> {
     let names = plan.ports();
     let shared = plan.ports_of_shared();
     let protocols = plan.offered_sinks();
     let mut free = ports::allocate((names.len() + protocols.len()) * sites, seed)?.into_iter();
     let mut all: Vec<Addresses> = Vec::with_capacity(sites);
     for _ in 0..sites {
-        let local = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let local = |port| SocketAddr::from((at, port));
         let sinks = protocols.iter().copied().zip(free.by_ref().map(local)).collect();
         let mut ports: BTreeMap<PortName, u16> = names.iter().cloned().zip(free.by_ref()).collect();
         if let Some(first) = all.first() {

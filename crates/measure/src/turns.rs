@@ -62,6 +62,9 @@ pub fn main(mut input: impl Read, mut output: impl Write) -> ExitCode {
             None => alternate::run(&config.alternation, &mut edges, &mut on, stop),
         };
         let outcomes = outcomes.map_err(|it| it.to_string())?;
+        if let Some(lost) = edges.failure() {
+            return Err(format!("the probe in a pod was lost: {lost}"));
+        }
         emit(&Event::Done { measured: Box::new(Measured { outcomes, edges: edges.into_edges() }) });
         Ok(())
     })

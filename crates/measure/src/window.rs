@@ -65,9 +65,11 @@ impl Run<'_> {
         };
         context.record.phases.warmup_s = study.warmup.as_seconds();
         context.record.phases.window_s = study.window.as_seconds();
-        context.record.void = checks::load(&outcome, &self.variant().load);
+        let observation = sampler.finish();
+        let void = checks::load(&outcome, &self.variant().load);
+        context.record.void = void.or_else(|| checks::seen(observation.as_ref()));
         context.record.notices.extend(checks::remarks(&outcome, &self.variant().load));
-        Ok(WindowResult { outcome: Some(outcome), observation: sampler.finish() })
+        Ok(WindowResult { outcome: Some(outcome), observation })
     }
 
     /// A fixed number of requests. The warm-up is a load of its own, so that the number is exact; its spans are no part of
@@ -102,6 +104,7 @@ impl Run<'_> {
         context.record.work = Some(Work { units, completion_s: outcome.duration_s });
         context.record.void =
             (outcome.window_end_ns >= end_ns).then(|| self.unfinished()).or_else(|| checks::load(&outcome, load));
+        context.record.void = context.record.void.take().or_else(|| checks::seen(observation.as_ref()));
         Ok(WindowResult { outcome: Some(outcome), observation })
     }
 

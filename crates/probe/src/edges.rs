@@ -17,6 +17,8 @@ use unladen_stats::estimate::median;
 use super::cpu::CpuReader;
 use super::host::HostReader;
 use super::jvm::JitClock;
+use super::remote::Far;
+use super::target::Remote;
 use super::tree::Tree;
 
 /// Share of the machine that others may take while a group of turns lasts, before the group does not count …
@@ -33,6 +35,9 @@ pub struct Source {
     pub family: Family,
     /// Its control group; without one, the process tree is read.
     pub cgroup: Option<Cgroup>,
+    /// The probe that reads it, if it is not this process. What its JIT compilers use is not told apart.
+    #[serde(default)]
+    pub remote: Option<Remote>,
 }
 
 /// What is read.
@@ -93,7 +98,7 @@ impl Edge {
 /// Reads edges and keeps them.
 #[derive(Debug)]
 pub struct Edges {
-    readers: Vec<(CpuReader, Tree)>,
+    readers: Vec<Reader>,
     unladen: u32,
     machine: Machine,
     edges: Vec<Edge>,
@@ -105,6 +110,26 @@ pub struct Edges {
     taken: Usual,
     /// What JIT compilers took of a target's CPU time.
     compiled: Usual,
+}
+
+/// Who reads the counters of a target.
+#[derive(Debug)]
+enum Reader {
+    Here(CpuReader, Tree),
+    There(Far),
+}
+
+impl Reader {
+    fn of(Source { family, cgroup, remote }: Source, unladen: u32) -> Self {
+        match remote {
+            Some(remote) => Self::There(Far::new(&remote)),
+            None => Self::Here(CpuReader::new(cgroup.as_ref()), Tree::below(family, unladen)),
+        }
+    }
+
+    fn far(&self) -> Option<&Far> {
+        if let Self::There(far) = self { Some(far) } else { None }
+    }
 }
 
 /// What is usual so far.
@@ -125,13 +150,14 @@ impl Edges {
     #[must_use]
     pub fn new(sources: Sources) -> Self {
         let Sources { targets, unladen, compilers } = sources;
-        let reader = |source: Source| (CpuReader::new(source.cgroup.as_ref()), Tree::below(source.family, unladen));
-        let readers: Vec<_> = targets.into_iter().map(reader).collect();
+        let readers: Vec<_> = targets.into_iter().map(|source| Reader::of(source, unladen)).collect();
         let compilers = compilers.then(|| readers.iter().map(|_| JitClock::default()).collect());
+        let elsewhere = readers.iter().filter_map(Reader::far).find(|far| !far.is_here());
+        let machine = elsewhere.map_or_else(Machine::new, |far| Machine::elsewhere(far.cores()));
         Self {
             readers,
             unladen,
-            machine: Machine::new(),
+            machine,
             edges: Vec::new(),
             compilers,
             group: 0,
@@ -143,20 +169,47 @@ impl Edges {
     /// Puts what the JIT compilers have used so far into the last edge.
     fn read_compilers(&mut self) {
         let (Some(clocks), Some(edge)) = (&mut self.compilers, self.edges.last_mut()) else { return };
-        let used = |(clock, (_, tree)): (&mut JitClock, &mut (CpuReader, Tree))| {
-            clock.read(&tree.processes().iter().map(Stat::identity).collect::<Vec<_>>())
+        let used = |(clock, reader): (&mut JitClock, &mut Reader)| match reader {
+            Reader::Here(_, tree) => clock.read(&tree.processes().iter().map(Stat::identity).collect::<Vec<_>>()),
+            Reader::There(_) => 0,
         };
         edge.compiling_ns = clocks.iter_mut().zip(&mut self.readers).map(used).collect();
     }
 
     /// Reads all counters now.
     pub fn read(&mut self) -> Edge {
-        let cpu_ns: Vec<Option<u64>> =
-            self.readers.iter_mut().map(|(reader, tree)| Some(reader.read(tree)?.total_ns)).collect();
-        let (machine_ns, steal_ns) = self.machine.read();
+        // First those elsewhere are asked: they read while this process does.
+        for reader in &mut self.readers {
+            if let Reader::There(far) = reader {
+                far.begin();
+            }
+        }
+        let (mut machine_ns, mut steal_ns) = self.machine.read();
+        let is_elsewhere = self.machine.is_elsewhere;
+        let mut of_probes = 0;
+        let read = |reader: &mut Reader| match reader {
+            Reader::Here(reader, tree) => Some(reader.read(tree)?.total_ns),
+            Reader::There(far) => {
+                let seen = far.counters()?;
+                of_probes += seen.own_ns;
+                if is_elsewhere && !far.is_here() {
+                    (machine_ns, steal_ns) = (seen.machine_ns, seen.steal_ns);
+                }
+                seen.cpu_ns
+            }
+        };
+        let cpu_ns: Vec<Option<u64>> = self.readers.iter_mut().map(read).collect();
         let of_unladen = if self.unladen == std::process::id() { 0 } else { process_cpu_ns(self.unladen).unwrap_or(0) };
-        let ours_ns = cpu_ns.iter().flatten().sum::<u64>() + of_unladen + own_cpu_ns();
+        // What this process uses is none of another machine's.
+        let of_this = if is_elsewhere { 0 } else { of_unladen + own_cpu_ns() };
+        let ours_ns = cpu_ns.iter().flatten().sum::<u64>() + of_probes + of_this;
         Edge { at_ns: monotonic_ns(), cpu_ns, ours_ns, machine_ns, steal_ns, compiling_ns: Vec::new() }
+    }
+
+    /// Why the counters of a target are missing whose probe is elsewhere.
+    #[must_use]
+    pub fn failure(&self) -> Option<String> {
+        self.readers.iter().filter_map(Reader::far).find_map(Far::failure)
     }
 
     /// What was read so far.
@@ -195,13 +248,19 @@ struct Machine {
     /// The root of the control groups counts exactly; `/proc/stat` may count by ticks.
     root: Option<CpuReader>,
     cores: f64,
+    /// It is not this one: probes there read it.
+    is_elsewhere: bool,
 }
 
 impl Machine {
     fn new() -> Self {
         let host = HostReader::new();
         let cores = host.read().map_or(1, |host| host.busy_s.len()).max(1) as f64;
-        Self { host, root: root(), cores }
+        Self { host, root: root(), cores, is_elsewhere: false }
+    }
+
+    fn elsewhere(cores: f64) -> Self {
+        Self { host: HostReader::new(), root: None, cores, is_elsewhere: true }
     }
 
     /// Busy and stolen, ns.
@@ -307,8 +366,11 @@ mod tests {
             root: unladen_linux::process::Identity::of(std::process::id()).expect("this process"),
             mark: String::new(),
         };
-        let mut edges =
-            Edges::new(Sources { targets: vec![Source { family, cgroup: None }], unladen: 1, compilers: true });
+        let mut edges = Edges::new(Sources {
+            targets: vec![Source { family, cgroup: None, remote: None }],
+            unladen: 1,
+            compilers: true,
+        });
         let before = edges.read();
         let burnt = unladen_linux::clock::thread_cpu_ns() + 30_000_000;
         while unladen_linux::clock::thread_cpu_ns() < burnt {}

@@ -2,14 +2,18 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use unladen_journal::record::{HostWindow, ProcessRecord};
 use unladen_journal::role::Role;
 
 use super::scrape::Scraped;
 use super::timeline::Row;
 
+/// What the machine is called in a timeline.
+pub(super) const HOST: &str = "host";
+
 /// Everything that was seen over the window.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Observation {
     /// One per target, in their order. `start_up_s` is left empty and `ended` is `running` or `ended in the window`: only
     /// whoever started the process knows more.
@@ -26,10 +30,12 @@ pub struct Observation {
     pub lateness: (Duration, Duration),
     /// What the probe itself cost.
     pub cost: Cost,
+    /// Why nothing is known of a target whose probe is elsewhere.
+    pub lost: Option<String>,
 }
 
 /// What the probe itself cost.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Cost {
     /// Samples taken.
     pub samples: u32,

@@ -11,7 +11,8 @@ use unladen_linux::{CpuSet, monotonic_ns};
 
 use super::host::{Host, HostReader};
 use super::network::{Network, Traffic};
-use super::observation::{Cost, Live, Observation};
+use super::observation::{Cost, HOST, Live, Observation};
+use super::remote::{FarSampler, Window, merge};
 use super::scrape::{Scraped, Scraper};
 use super::target::Target;
 use super::timeline::Row;
@@ -37,6 +38,8 @@ pub struct Sampler {
     /// Sending ends the window now; dropping it ends the thread without an observation.
     stop: Option<Sender<()>>,
     viewer: Viewer,
+    /// What is watched by probes elsewhere, in the order of the targets.
+    far: Vec<FarSampler>,
 }
 
 /// The newest sample, for another thread to look at.
@@ -62,8 +65,9 @@ impl Sampler {
     /// timeline only), on the grid of the window's start.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system has no thread left, or a probe elsewhere does not answer.
     pub fn start(targets: Vec<Target>, schedule: Schedule) -> std::io::Result<Self> {
+        let (targets, far) = divide(targets, &schedule)?;
         let viewer = Viewer::default();
         let (stop, stopped) = channel();
         let view = viewer.clone();
@@ -76,7 +80,7 @@ impl Sampler {
         let thread = std::thread::Builder::new()
             .name("probe".to_owned())
             .spawn(move || Observer::new(targets, schedule, scrapers, view).run(&stopped))?;
-        Ok(Self { thread: Some(thread), stop: Some(stop), viewer })
+        Ok(Self { thread: Some(thread), stop: Some(stop), viewer, far })
     }
 
     /// The newest sample, for another thread to look at.
@@ -88,7 +92,8 @@ impl Sampler {
     /// Waits for the window's end and returns everything. `None` if the thread was lost, which only a defect can cause.
     #[must_use]
     pub fn finish(mut self) -> Option<Observation> {
-        self.thread.take()?.join().ok()?
+        let own = self.thread.take()?.join().ok()??;
+        Some(merge(own, std::mem::take(&mut self.far)))
     }
 
     /// Ends the window now, before its planned end, and returns everything. For work whose end is not known before.
@@ -96,13 +101,14 @@ impl Sampler {
     pub fn finish_now(self) -> Option<Observation> {
         // If the thread is gone already, the window has passed its planned end.
         let _ = self.stop.as_ref().map(|stop| stop.send(()));
+        self.far.iter().for_each(FarSampler::end);
         self.finish()
     }
 
     /// Whether the window has been observed to its end: [`Self::finish`] will not wait.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished) && self.far.iter().all(FarSampler::is_finished)
     }
 }
 
@@ -113,6 +119,31 @@ impl Drop for Sampler {
             let _ = thread.join();
         }
     }
+}
+
+/// The targets that this process watches, and those that probes elsewhere watch from now on.
+fn divide(targets: Vec<Target>, schedule: &Schedule) -> std::io::Result<(Vec<Target>, Vec<FarSampler>)> {
+    let (mut own, mut far) = (Vec::with_capacity(targets.len()), Vec::new());
+    let window = Window {
+        start_ns: schedule.window_start_ns,
+        end_ns: schedule.window_end_ns,
+        interval_ns: u64::try_from(schedule.interval.as_nanos()).unwrap_or(u64::MAX),
+    };
+    for (place, mut target) in targets.into_iter().enumerate() {
+        match target.remote.take() {
+            None => own.push(target),
+            Some(remote) => {
+                let service = target.service.clone();
+                let started = FarSampler::start(place, target, &remote, window);
+                far.push(started.map_err(|error| {
+                    std::io::Error::other(format!(
+                        "that of {service}, in its pod, does not answer ({error}). `unladen run --resume` continues the study"
+                    ))
+                })?);
+            }
+        }
+    }
+    Ok((own, far))
 }
 
 /// The machine and this process at one instant.
@@ -233,7 +264,7 @@ impl Observer {
 
     fn host_rows(&mut self, at_ns: u64, t_s: f64, host: &Host, live: &mut Live) {
         let mut add = |metric: std::borrow::Cow<'static, str>, value: f64| {
-            self.rows.push(Row { t_s, service: "host".to_owned(), replica: 0, role: None, metric, value });
+            self.rows.push(Row { t_s, service: HOST.to_owned(), replica: 0, role: None, metric, value });
         };
         if let Some(bytes) = host.memory_available {
             add("memory_available".into(), bytes as f64);
@@ -302,6 +333,7 @@ impl Observer {
                 cpu_us_per_sample: self.costs_ns.iter().sum::<u64>() as f64 / f64::from(samples.max(1)) / 1e3,
                 cpu_us_dearest: self.costs_ns.iter().max().map_or(0.0, |&ns| ns as f64 / 1e3),
             },
+            lost: None,
         }
     }
 }

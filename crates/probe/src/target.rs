@@ -1,10 +1,22 @@
 //! A process to watch, with all that it starts.
 
+use std::net::SocketAddr;
+
+use serde::{Deserialize, Serialize};
 use unladen_journal::role::Role;
 use unladen_linux::Cgroup;
 use unladen_linux::tree::Family;
 
 use super::scrape::Endpoint;
+
+/// Where a probe is that runs elsewhere: see [`super::remote`].
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remote {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// What it wants to hear first.
+    pub secret: String,
+}
 
 /// A process to watch: a service's replica or a part of the instrument.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,6 +33,8 @@ pub struct Target {
     pub cgroup: Option<Cgroup>,
     /// Where it tells of itself.
     pub endpoint: Option<Endpoint>,
+    /// The probe that watches it, if it is not this process: `family` and `cgroup` then tell nothing.
+    pub remote: Option<Remote>,
 }
 
 impl Target {

@@ -31,6 +31,7 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
+use serde::{Deserialize, Serialize};
 use unladen_journal::role::Role;
 
 /// Columns of the file, in the language of Parquet.
@@ -44,7 +45,7 @@ const SCHEMA: &str = "message timeline {
 }";
 
 /// One value of the timeline.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
     /// Seconds since the window's start; negative before it.
     pub t_s: f64,

@@ -32,7 +32,7 @@ pub mod variant;
 pub use agent::{Agent, Spans};
 pub use compose::{Compose, ComposeProject, On, Volumes};
 pub use design::SeparateReason;
-pub use kubernetes::{Kubernetes, LoadPods};
+pub use kubernetes::{Kubernetes, LoadPods, ProbeIn};
 pub use ladder::Ladder;
 pub use load::{Arrival, Check, Grpc, Load, Stage, Tls, TraceHeader, Users};
 pub use network::Network;
@@ -94,7 +94,7 @@ pub struct Study {
     #[serde(default)]
     pub design: Option<Design>,
     /// Block length in an alternating round. Absent: the time of 6 requests, within 6 to 100 ms; 100 ms in a closed loop and
-    /// with `preheat_until: steady`.
+    /// with `preheat_until: steady`. If requests cost much more in such blocks than alone, blocks get longer.
     #[serde(default)]
     pub block: Option<Time>,
     /// After the blocks of an alternating round, load each variant alone for this long. Latencies from p95 on are measured

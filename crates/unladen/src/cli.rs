@@ -95,6 +95,12 @@ pub enum Command {
     /// A part of a load, in a pod on another node than the services: it dials in where the parts meet.
     #[command(name = "__load-part", hide = true)]
     LoadPart,
+    /// A probe in a pod, beside the container that it watches.
+    #[command(name = "__probe", hide = true)]
+    Probe {
+        /// Port to listen at.
+        port: u16,
+    },
     /// The sink's process: a configuration on standard input, events on standard output.
     #[command(name = "__sink", hide = true)]
     SinkProcess,

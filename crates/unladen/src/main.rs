@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::LoadProcess => return unladen_load::child::main(std::io::stdin(), std::io::stdout()),
         Command::TurnsProcess => return unladen_measure::turns::main(std::io::stdin(), std::io::stdout()),
         Command::LoadPart => commands::cluster::load_part(),
+        Command::Probe { port } => commands::cluster::probe(port),
         Command::SinkProcess => {
             return unladen_sink::child::main(std::io::stdin(), std::io::stdout(), std::io::stderr());
         }

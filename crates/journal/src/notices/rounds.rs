@@ -96,11 +96,15 @@ pub enum RoundsNotice {
     },
     /// The first round was unlike what the variants are alone.
     #[error(
-        "the variants used {share} CPU per request in blocks than alone. If that repeats, they are measured one after the other"
+        "the variants used {share} CPU per request in blocks than alone.{} If that repeats, they are measured one after the other",
+        blocks_ms.map(|ms| format!(" From here on they have blocks of {ms} ms, as caches are cold in the beginning of each.")).unwrap_or_default()
     )]
     UnlikeAlone {
         /// `26 % less`.
         share: String,
+        /// Length of the blocks from then on, ms, if they are made longer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        blocks_ms: Option<f64>,
     },
     /// The starts of a variant are of two kinds.
     #[error(

@@ -5,7 +5,7 @@ const DRIFT: f64 = 100e-6;
 
 /// Another machine's `CLOCK_MONOTONIC`, as far as it is known.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Clock {
+pub struct Clock {
     /// Its reading minus that of this machine at the same instant, ns.
     offset_ns: i64,
     /// How wrong the offset may have been when it was found: half of the time from question to answer, ns.
@@ -16,29 +16,34 @@ pub(super) struct Clock {
 
 impl Clock {
     /// By a question that was sent, an answer that was received, and what it says.
-    pub(super) fn of(sent_ns: u64, said_ns: u64, received_ns: u64) -> Self {
+    #[must_use]
+    pub fn of(sent_ns: u64, said_ns: u64, received_ns: u64) -> Self {
         let bound_ns = received_ns.saturating_sub(sent_ns).div_ceil(2);
         let offset_ns = i128::from(said_ns) - i128::from(sent_ns) - i128::from(bound_ns);
         Self { offset_ns: offset_ns as i64, bound_ns, found_ns: received_ns }
     }
 
     /// How wrong it may be at an instant, ns.
-    pub(super) fn bound_ns(&self, now_ns: u64) -> u64 {
+    #[must_use]
+    pub fn bound_ns(&self, now_ns: u64) -> u64 {
         self.bound_ns + (now_ns.saturating_sub(self.found_ns) as f64 * DRIFT) as u64
     }
 
     /// The better known of two, at an instant.
-    pub(super) fn or(self, other: Self, now_ns: u64) -> Self {
+    #[must_use]
+    pub fn or(self, other: Self, now_ns: u64) -> Self {
         if other.bound_ns(now_ns) <= self.bound_ns(now_ns) { other } else { self }
     }
 
     /// What the other clock says at an instant of this one.
-    pub(super) fn there(&self, here_ns: u64) -> u64 {
+    #[must_use]
+    pub fn there(&self, here_ns: u64) -> u64 {
         here_ns.saturating_add_signed(self.offset_ns)
     }
 
     /// What this clock says at an instant of the other one.
-    pub(super) fn here(&self, there_ns: u64) -> u64 {
+    #[must_use]
+    pub fn here(&self, there_ns: u64) -> u64 {
         there_ns.saturating_add_signed(self.offset_ns.saturating_neg())
     }
 }

@@ -15,6 +15,7 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+pub use clock::Clock;
 pub use member::{Member, serve};
 pub use senders::run;
 

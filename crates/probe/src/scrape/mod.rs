@@ -11,6 +11,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use text::Exposition;
 use unladen_linux::{CpuSet, Netns, monotonic_ns};
 
@@ -20,7 +21,7 @@ use crate::ask;
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// An endpoint and what to keep of it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Endpoint {
     /// Where it is.
     pub url: String,
@@ -29,11 +30,12 @@ pub struct Endpoint {
     /// What to keep.
     pub keep: Vec<Wanted>,
     /// Network namespace in which it is asked. `None`: that of unladen.
+    #[serde(skip)]
     pub network: Option<Arc<Netns>>,
 }
 
 /// A metric of an endpoint.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Wanted {
     /// Its name there.
     pub name: String,
@@ -48,7 +50,7 @@ pub struct Wanted {
 }
 
 /// What came of asking.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Scraped {
     /// The run's numbers, by name.
     pub numbers: Vec<(String, f64)>,

@@ -8,6 +8,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use unladen_linux::process::Identity;
 use unladen_linux::{Cgroup, CpuSet};
+use unladen_probe::remote::Remote;
 
 use super::ended::Ended;
 use super::error::SubjectError;
@@ -40,6 +41,11 @@ pub(super) trait Executor: std::fmt::Debug + Send + Sync {
 
     /// Id of the image that it was made from.
     fn image(&self) -> Option<&str> {
+        None
+    }
+
+    /// The probe that watches it, if this process cannot.
+    fn probe(&self) -> Option<&Remote> {
         None
     }
 

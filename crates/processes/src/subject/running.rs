@@ -12,6 +12,7 @@ use rustix::process::Signal;
 use unladen_linux::process::{self, Identity, Stat};
 use unladen_linux::tree::Family;
 use unladen_linux::{Cgroup, CpuSet};
+use unladen_probe::remote::Remote;
 
 use super::ended::Ended;
 use super::error::SubjectError;
@@ -100,6 +101,12 @@ impl Running {
     #[must_use]
     pub fn cgroup(&self) -> Option<&Cgroup> {
         self.cgroup.as_ref()
+    }
+
+    /// The probe that watches it, if this process cannot.
+    #[must_use]
+    pub fn probe(&self) -> Option<&Remote> {
+        self.executor.probe()
     }
 
     /// Id of the image that its container was made from; `None` for a process.

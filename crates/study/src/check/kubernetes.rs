@@ -6,7 +6,7 @@ use unladen_journal::record::Design;
 use super::super::key::KeyPath;
 use super::super::problem::ProblemKind;
 use super::super::spec::kubernetes::workload;
-use super::super::spec::{Network, Override, Service};
+use super::super::spec::{Kubernetes, Network, Override, PreheatCpuset, PreheatUntil, ProbeIn, Service};
 use super::{Check, files};
 
 /// What a pod template has.
@@ -57,10 +57,39 @@ impl Check<'_> {
             self.say(path.clone(), ProblemKind::EmptyManifest);
         }
         self.load_pods(&path.key("load"));
+        self.probe(&path, kubernetes);
         let is_own = |service: &Service| service.says_nothing_to_run() || service.workload.is_some();
         // A service without one that says nothing to run is told of by itself.
         if !study.services.values().any(is_own) {
             self.say(path, ProblemKind::ClusterOfNobody);
+        }
+    }
+
+    /// What probes in the pods cannot do: they read, and move nothing.
+    fn probe(&mut self, path: &KeyPath, kubernetes: &Kubernetes) {
+        let study = self.study;
+        if kubernetes.probe_image.as_deref().is_some_and(|image| image.trim().is_empty()) {
+            self.say(path.key("probe_image"), ProblemKind::EmptyImage);
+        }
+        if kubernetes.probe == ProbeIn::Node {
+            return self.needs(path, kubernetes.probe_image.is_some(), "probe_image", "probe: pod");
+        }
+        let has_cores = study.services.values().any(|service| service.limits.cpuset.is_some());
+        let found = [
+            ("limits.cpuset", has_cores, "the node says which cores a pod has; remove `cpuset`"),
+            (
+                "preheat_until: steady",
+                study.preheat_until == PreheatUntil::Steady,
+                "compilers are watched on the node only; use `preheat_until: time`",
+            ),
+            (
+                "preheat_cpuset: all",
+                study.preheat_cpuset == PreheatCpuset::All,
+                "threads are moved on the node only; remove `preheat_cpuset`",
+            ),
+        ];
+        for (one, _, remedy) in found.into_iter().filter(|(_, is_given, _)| *is_given) {
+            self.say(path.key("probe"), ProblemKind::Contradiction { one, other: "probe: pod", remedy });
         }
     }
 

@@ -14,8 +14,23 @@ pub struct Kubernetes {
     pub manifests: Vec<String>,
     /// A folder for `kubectl kustomize`, instead of `manifests`.
     pub kustomize: Option<String>,
+    /// Who reads what the pods use: unladen on their node as root, or probes in the pods, for clusters where nothing may be privileged.
+    pub probe: ProbeIn,
+    /// Image of the probes in the pods, with this version of unladen as `/unladen`. Absent: that of `--in-cluster`, else `unladen:VERSION`.
+    pub probe_image: Option<String>,
     /// Pods on other nodes that send the load. Absent: the load comes from the node of the services.
     pub load: Option<LoadPods>,
+}
+
+/// Who reads what pods use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum ProbeIn {
+    /// unladen itself, as root on the node of the pods.
+    #[default]
+    Node,
+    /// An ephemeral container in each pod, with the user and the rights of the container that it watches. unladen needs no right on the node then.
+    Pod,
 }
 
 /// Pods that send the load, each a part of it, from other nodes than that of the services. They need no rights in the cluster.

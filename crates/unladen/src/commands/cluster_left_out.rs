@@ -40,6 +40,14 @@ pub fn in_pod(_what: &InPod) -> anyhow::Result<ExitCode> {
     Err(KubernetesError::LeftOut.into())
 }
 
+/// A probe, in a pod.
+///
+/// # Errors
+/// Always.
+pub fn probe(_port: u16) -> anyhow::Result<ExitCode> {
+    Err(KubernetesError::LeftOut.into())
+}
+
 /// A part of a load, in a pod.
 ///
 /// # Errors

@@ -4,6 +4,7 @@
 mod adopted;
 mod injected;
 mod load;
+mod probe;
 
 use std::collections::BTreeSet;
 use std::fs;

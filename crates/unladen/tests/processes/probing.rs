@@ -23,6 +23,7 @@ fn target(running: &Running) -> Target {
         family: running.family().clone(),
         cgroup: running.cgroup().cloned(),
         endpoint: None,
+        remote: None,
     }
 }
 

@@ -255,6 +255,24 @@ pub enum KubernetesError {
         /// Why.
         said: String,
     },
+    /// Pods could not reach this process.
+    #[error(
+        "this machine has no address at which pods of the cluster at {server} could reach the span sink (`on.kubernetes.probe: pod`): let the study run there with `unladen run --in-cluster`"
+    )]
+    NoAddress {
+        /// Its API server.
+        server: String,
+    },
+    /// The probe of a pod does not run.
+    #[error("the probe in the pods of {workload} (service {service}; `on.kubernetes.probe: pod`) does not run: {said}")]
+    NoProbe {
+        /// Service.
+        service: String,
+        /// Its workload.
+        workload: String,
+        /// Why.
+        said: String,
+    },
     /// The nodes are other machines.
     #[error(
         "no node of the cluster at {server} is this machine (its nodes: {known}): the CPU time of pods cannot be read from here. Let it run there with `unladen run --in-cluster`, or run it on a node, as root, with a kubeconfig of the cluster"

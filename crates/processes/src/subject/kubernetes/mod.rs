@@ -33,11 +33,11 @@ pub use error::KubernetesError;
 pub use examined::{Autoscalers, Examined, Node};
 pub use imported::{Imported, Live, Manifest, ReadyBy};
 #[cfg(not(feature = "kubernetes"))]
-pub use left_out::{Deployed, LoadPods, examine, import};
+pub use left_out::{Deployed, LoadPods, address_for_pods, examine, import};
 #[cfg(feature = "kubernetes")]
 pub(super) use local::{Clusters, clean};
 #[cfg(feature = "kubernetes")]
-pub use local::{Deployed, LoadPods, examine, import};
+pub use local::{Deployed, LoadPods, address_for_pods, examine, import};
 pub use rights::{Right, needed, role};
 pub use workload::{Kind, Workload};
 
@@ -112,6 +112,22 @@ pub struct LoadOrder {
 /// `JOB_COMPLETION_INDEX`.
 pub const LOAD_VARIABLES: [&str; 3] = ["UNLADEN_MEETING", "UNLADEN_SECRET", NODE];
 
+/// Probes in the pods of the services, instead of this process on their node.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProbeOrder {
+    /// Their image, with this version of unladen.
+    pub image: String,
+    /// What each is told: the arguments of its program. Its port follows.
+    pub args: Vec<String>,
+    /// Port of the first in each pod; the next one follows for each container.
+    pub port: u16,
+    /// What they want to hear first.
+    pub secret: String,
+}
+
+/// Variable of a probe's container: what it wants to hear first.
+pub const PROBE_SECRET: &str = "UNLADEN_SECRET";
+
 /// What is started in the cluster for a variant.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Stack {
@@ -135,6 +151,8 @@ pub struct Stack {
     pub env: IndexMap<String, String>,
     /// Labels of the nodes whose pods send the load; `None`: this machine sends it.
     pub load: Option<IndexMap<String, String>>,
+    /// Probes in the pods; `None`: this process reads their processes, on their node.
+    pub probe: Option<ProbeOrder>,
 }
 
 /// A service, and what is changed in its workload.

@@ -63,7 +63,9 @@ pub fn needed<'k>(kinds: impl IntoIterator<Item = (&'k str, &'k str)>) -> BTreeS
     for (group, resource) in kinds {
         let is_workload = group == WORKLOADS.0 && WORKLOADS.1.contains(&resource);
         let more = if is_workload { OF_WORKLOADS.as_slice() } else { &[] };
-        all.extend(OF_OBJECTS.iter().chain(more).map(|verb| Right::of(group, resource, verb)));
+        // `pods/ephemeralcontainers`, where probes are put, is a part of an object that is there.
+        let of_objects = if resource.contains('/') { &OF_OBJECTS[1..] } else { &OF_OBJECTS[..] };
+        all.extend(of_objects.iter().chain(more).map(|verb| Right::of(group, resource, verb)));
     }
     all
 }
@@ -144,6 +146,7 @@ mod tests {
                 "limitranges",
                 "persistentvolumeclaims",
                 "pods",
+                "pods/ephemeralcontainers",
                 "resourcequotas",
                 "secrets",
                 "serviceaccounts",

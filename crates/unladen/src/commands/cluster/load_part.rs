@@ -1,11 +1,13 @@
-//! A part of a load, in a pod on another node than the services.
+//! What runs in pods of unladen's own: a part of a load, on another node than the services; a probe, beside a container of theirs.
 
 use std::env;
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::process::ExitCode;
 
 use anyhow::Context;
 use unladen_load::parts::{self, Member};
-use unladen_processes::subject::kubernetes::LOAD_VARIABLES;
+use unladen_probe::server;
+use unladen_processes::subject::kubernetes::{LOAD_VARIABLES, PROBE_SECRET};
 
 use super::interrupt_flag;
 
@@ -31,5 +33,20 @@ pub fn load_part() -> anyhow::Result<ExitCode> {
     };
     let over = interrupt_flag()?;
     parts::serve(&member, &over, &mut |message| eprintln!("{message}"));
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Watches the container whose process namespace it is in, until SIGTERM.
+///
+/// # Errors
+/// When it is in no such pod, or the port is taken.
+pub fn probe(port: u16) -> anyhow::Result<ExitCode> {
+    let secret = env::var(PROBE_SECRET)
+        .with_context(|| format!("{PROBE_SECRET} is missing: this is for the pods of `on.kubernetes.probe: pod`"))?;
+    let over = interrupt_flag()?;
+    // The unspecified address of IPv6 takes both, where there is IPv6.
+    let listener =
+        TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).or_else(|_| TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)));
+    server::serve(&listener.with_context(|| format!("cannot listen at port {port}"))?, &secret, &over)?;
     Ok(ExitCode::SUCCESS)
 }

@@ -1,5 +1,5 @@
 //! Studies that run in a cluster by themselves: `run --in-cluster` sends the study (`bundle`, `order`) and stays with it (`follow`), on one node
-//! or several (`nodes`); `fetch` brings results here, `clean` deletes what is nobody's. `pod` is what runs there, `load_part` what sends the load from other nodes.
+//! or several (`nodes`); `fetch` brings results here, `clean` deletes what is nobody's. `pod` is what runs there, `load_part` what sends the load from other nodes, and probes in pods.
 
 mod bundle;
 mod fetch;
@@ -17,7 +17,7 @@ use unladen_processes::subject::kubernetes::in_cluster::Jobs;
 use unladen_study::plan::Plan;
 
 pub use fetch::fetch;
-pub use load_part::load_part;
+pub use load_part::{load_part, probe};
 pub use pod::in_pod;
 
 use follow::Follower;

@@ -6,6 +6,7 @@ use unladen_journal::units::Time;
 use unladen_processes::subject::kubernetes::in_cluster::{JobOrder, STUDY};
 use unladen_processes::subject::kubernetes::{own_image, plain_name};
 use unladen_study::plan::Plan;
+use unladen_study::spec::ProbeIn;
 
 use super::super::draw_seed;
 use super::bundle;
@@ -33,6 +34,7 @@ pub(super) fn order(plan: &Plan, options: &InCluster, node: Option<&str>) -> any
         node: node.map(str::to_owned),
         args: ["__in-cluster", "run", &study, "--keep", &keep.to_string()].map(str::to_owned).to_vec(),
         files: bundle.files,
+        is_privileged: plan.study.on.kubernetes.as_ref().is_none_or(|it| it.probe == ProbeIn::Node),
     })
 }
 

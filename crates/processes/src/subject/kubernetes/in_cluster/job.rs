@@ -13,6 +13,8 @@ const RETRIES: u32 = 3;
 const KEPT_S: u32 = 600;
 /// A pod that is to end has so long to delete what the study has in the cluster, seconds.
 const GRACE_S: u32 = 150;
+/// Nobody, of a pod without rights.
+const USER: u32 = 65534;
 /// Longest name of a file.
 const LONGEST_KEY: usize = 200;
 
@@ -40,6 +42,8 @@ pub struct JobOrder {
     pub args: Vec<String>,
     /// The files of the study.
     pub files: Vec<StudyFile>,
+    /// Whether its pod reads the processes of other pods; else it needs no right on the node.
+    pub is_privileged: bool,
 }
 
 impl JobOrder {
@@ -55,8 +59,6 @@ impl JobOrder {
             "serviceAccountName": UNLADEN,
             "restartPolicy": "OnFailure",
             "terminationGracePeriodSeconds": GRACE_S,
-            // The processes of the other pods of the node: whose CPU time is read, and whose networks are entered.
-            "hostPID": true,
             "containers": [{
                 "name": CONTAINER,
                 "image": self.image,
@@ -70,20 +72,20 @@ impl JobOrder {
                 ],
                 // Without a request the load would be the first to wait, and the pod the first to be ended.
                 "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
-                "securityContext": {"privileged": true, "readOnlyRootFilesystem": true, "runAsUser": 0},
                 "volumeMounts": [
                     {"name": "study", "mountPath": STUDY, "readOnly": true},
                     {"name": "results", "mountPath": RESULTS},
-                    // A container sees its own control group only.
-                    {"name": "cgroup", "mountPath": "/sys/fs/cgroup"},
                 ],
             }],
             "volumes": [
                 {"name": "study", "configMap": {"name": self.name, "items": items}},
                 {"name": "results", "emptyDir": {}},
-                {"name": "cgroup", "hostPath": {"path": "/sys/fs/cgroup", "type": "Directory"}},
             ],
         });
+        match self.is_privileged {
+            true => privileged(&mut pod),
+            false => restricted(&mut pod),
+        }
         if let Some(node) = &self.node {
             let fields = json!([{"key": "metadata.name", "operator": "In", "values": [node]}]);
             let terms = json!({"nodeSelectorTerms": [{"matchFields": fields}]});
@@ -126,6 +128,29 @@ impl JobOrder {
     }
 }
 
+/// The processes of the other pods of the node: whose CPU time is read, and whose networks are entered.
+fn privileged(pod: &mut Value) {
+    pod["hostPID"] = json!(true);
+    let container = &mut pod["containers"][0];
+    container["securityContext"] = json!({"privileged": true, "readOnlyRootFilesystem": true, "runAsUser": 0});
+    // A container sees its own control group only.
+    let cgroup = json!({"name": "cgroup", "mountPath": "/sys/fs/cgroup"});
+    container["volumeMounts"].as_array_mut().into_iter().for_each(|all| all.push(cgroup.clone()));
+    let host = json!({"name": "cgroup", "hostPath": {"path": "/sys/fs/cgroup", "type": "Directory"}});
+    pod["volumes"].as_array_mut().into_iter().for_each(|all| all.push(host.clone()));
+}
+
+/// No right on the node: as Pod Security "restricted" wants it.
+fn restricted(pod: &mut Value) {
+    let seccomp = json!({"type": "RuntimeDefault"});
+    pod["securityContext"] = json!({"runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER, "seccompProfile": seccomp});
+    pod["containers"][0]["securityContext"] = json!({
+        "allowPrivilegeEscalation": false,
+        "readOnlyRootFilesystem": true,
+        "capabilities": {"drop": ["ALL"]},
+    });
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -140,6 +165,7 @@ mod tests {
             node: None,
             args: Vec::new(),
             files: vec![file("a/b.yaml"), file("a b.yaml"), file("a_b.yaml")],
+            is_privileged: true,
         };
         let [job, files] = order.objects();
         let items = job["spec"]["template"]["spec"]["volumes"][0]["configMap"]["items"].as_array().expect("a list");
@@ -149,5 +175,26 @@ mod tests {
         }
         assert_eq!(order.keys(), ["a_b.yaml", "a_b.yaml.2", "a_b.yaml.3"]);
         assert!(job["spec"]["template"]["spec"].get("affinity").is_none());
+    }
+
+    #[test]
+    fn a_pod_that_asks_probes_has_no_right_on_the_node() {
+        let order = |is_privileged| JobOrder {
+            name: "shop-1".to_owned(),
+            study: "shop".to_owned(),
+            image: "unladen:1".to_owned(),
+            node: None,
+            args: Vec::new(),
+            files: Vec::new(),
+            is_privileged,
+        };
+        let pod = |is_privileged| order(is_privileged).objects()[0]["spec"]["template"]["spec"].clone();
+        let (on_the_node, in_pods) = (pod(true), pod(false));
+        assert_eq!((&on_the_node["hostPID"], &in_pods["hostPID"]), (&json!(true), &Value::Null));
+        assert_eq!(on_the_node["containers"][0]["securityContext"]["privileged"], json!(true));
+        assert_eq!(in_pods["containers"][0]["securityContext"]["capabilities"], json!({"drop": ["ALL"]}));
+        assert_eq!(in_pods["securityContext"]["runAsNonRoot"], json!(true));
+        let paths = |pod: &Value| pod["volumes"].to_string().contains("hostPath");
+        assert!(paths(&on_the_node) && !paths(&in_pods));
     }
 }

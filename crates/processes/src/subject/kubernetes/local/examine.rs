@@ -65,7 +65,8 @@ pub fn examine(context: Option<&str>, stacks: &[Stack]) -> Result<Examined, Kube
                 .collect(),
             live: live_autoscalers(&api, &named),
         },
-        rights: rights(&api, &objects, load.is_some()).map_err(|failure| failure.words().to_owned()),
+        rights: rights(&api, &objects, (load.is_some(), stacks.iter().any(|stack| stack.probe.is_some())))
+            .map_err(|failure| failure.words().to_owned()),
         load,
         user: user(&api),
     })
@@ -178,10 +179,13 @@ fn live_autoscalers(api: &Api, named: &[(&str, &str)]) -> Option<Vec<String>> {
 }
 
 /// What the study needs, and whether the user may do it in a namespace that unladen makes.
-fn rights(api: &Api, objects: &[Object], has_load: bool) -> Result<Vec<(Right, bool)>, Failure> {
+fn rights(api: &Api, objects: &[Object], (has_load, has_probes): (bool, bool)) -> Result<Vec<(Right, bool)>, Failure> {
     let mut kinds = BTreeSet::new();
     if has_load {
         kinds.insert(("batch".to_owned(), "jobs".to_owned()));
+    }
+    if has_probes {
+        kinds.insert((String::new(), "pods/ephemeralcontainers".to_owned()));
     }
     for object in objects {
         let group = object.api_version.split_once('/').map_or("", |(group, _)| group);

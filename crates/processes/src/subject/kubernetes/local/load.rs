@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::api::{Api, name, text};
+use super::config::Cluster;
 use super::deploy::{Deployed, find_node, look_for_interruption};
 use super::error::KubernetesError;
 use super::fit::Wanted;
@@ -132,6 +133,16 @@ fn wrong(pods: &[Pod], subject: &str, is_scheduled: bool) -> Option<KubernetesEr
         }
     };
     Some(KubernetesError::NoLoad { said })
+}
+
+/// The address of this machine that the pods of a cluster reach.
+///
+/// # Errors
+/// There is none, or the cluster cannot be asked.
+pub fn address_for_pods(context: Option<&str>) -> Result<IpAddr, KubernetesError> {
+    let api = Api::open(Cluster::find(context)?)?;
+    let (nodes, at) = find_node(&api)?;
+    own_address(&nodes[at], &api).ok_or_else(|| KubernetesError::NoAddress { server: api.server().to_owned() })
 }
 
 /// The address of this machine that pods reach: the node's; if that is not this process's to listen at, because it is in a pod or beside

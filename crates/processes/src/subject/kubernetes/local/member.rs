@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::json;
-use unladen_linux::process::Identity;
 use unladen_linux::{Cgroup, CpuSet};
+use unladen_probe::remote::Remote;
 
 use super::api::{Api, Content, events};
 use super::pods::Pod;
+use super::wait::Sight;
 use super::{end, logs};
 use crate::subject::ended::Ended;
 use crate::subject::error::SubjectError;
@@ -29,6 +30,8 @@ const KNOWN: Duration = Duration::from_secs(10);
 const REASON: Duration = Duration::from_secs(3);
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(100);
+/// The same about a container that is not seen from here.
+const FAR_PAUSE: Duration = Duration::from_millis(300);
 
 /// How a workload is told to have no pods any more.
 #[derive(Debug)]
@@ -80,12 +83,13 @@ pub(super) struct Member {
     api: Arc<Api>,
     place: Place,
     image_id: String,
-    root: Identity,
+    sight: Sight,
     cgroup: Option<Cgroup>,
     retirement: Arc<Retirement>,
     ended: Arc<Mutex<Option<Ended>>>,
     /// It is known that it is to end.
     is_ending: Arc<AtomicBool>,
+    is_killed: bool,
 }
 
 /// Where a container is.
@@ -108,22 +112,30 @@ impl Place {
 }
 
 impl Member {
-    /// Watches a container whose first process is `root`, and follows its output.
+    /// Watches a container, and follows its output.
     pub(super) fn watch(
         api: &Arc<Api>,
         place: Place,
         image_id: String,
-        (root, cgroup): (Identity, Option<Cgroup>),
+        (sight, cgroup): (Sight, Option<Cgroup>),
         retirement: Arc<Retirement>,
         log: File,
     ) -> Self {
         let (ended, is_ending) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
         let (tell, all_said) = mpsc::sync_channel(1);
-        logs::follow(api, place.log(), move || root.is_alive(), Duration::MAX, log, tell);
+        let has_gone = Arc::new(AtomicBool::new(false));
+        let (seen, gone) = (sight.clone(), Arc::clone(&has_gone));
+        let is_alive = move || match &seen {
+            Sight::Here(root) => root.is_alive(),
+            Sight::There(_) => !gone.load(Ordering::Relaxed),
+        };
+        logs::follow(api, place.log(), is_alive, Duration::MAX, log, tell);
         let watch = Watch {
             api: Arc::clone(api),
             place: place.clone(),
-            process: end::open(&root),
+            process: sight.root().and_then(end::open),
+            is_far: sight.root().is_none(),
+            has_gone,
             cgroup: cgroup.clone(),
             is_ending: Arc::clone(&is_ending),
             all_said,
@@ -131,7 +143,12 @@ impl Member {
         let told = Arc::clone(&ended);
         thread::spawn(move || watch.until_the_end(&told));
         let api = Arc::clone(api);
-        Self { api, place, image_id, root, cgroup, retirement, ended, is_ending }
+        Self { api, place, image_id, sight, cgroup, retirement, ended, is_ending, is_killed: false }
+    }
+
+    /// To its first process, if that is here.
+    fn signal(&self, signal: Signal) {
+        let _ = self.sight.root().map(|root| root.signal(signal));
     }
 
     fn pod(&self) -> Option<Pod> {
@@ -150,6 +167,9 @@ struct Watch {
     api: Arc<Api>,
     place: Place,
     process: Option<std::os::fd::OwnedFd>,
+    /// It is not seen from here: the cluster is asked.
+    is_far: bool,
+    has_gone: Arc<AtomicBool>,
     cgroup: Option<Cgroup>,
     is_ending: Arc<AtomicBool>,
     all_said: Receiver<()>,
@@ -171,8 +191,10 @@ impl Watch {
                 self.ask_for(REASON).unwrap_or(Ended::Signal(libc::SIGKILL))
             }
             Some(other) => other,
+            None if self.is_far => self.await_end(),
             None => self.ask_for(KNOWN).unwrap_or(Ended::Exit(-1)),
         };
+        self.has_gone.store(true, Ordering::Relaxed);
         if !self.is_asked_to() {
             // Whoever hears of the end reads the log.
             let _ = self.all_said.recv_timeout(LAST_LINES);
@@ -182,6 +204,26 @@ impl Watch {
 
     fn is_asked_to(&self) -> bool {
         self.is_ending.load(Ordering::Relaxed)
+    }
+
+    /// Asks the cluster until the container has ended.
+    fn await_end(&self) -> Ended {
+        loop {
+            match self.api.get(&self.place.pod) {
+                Ok(pod) => {
+                    let pod = Pod::of(&pod);
+                    if let Some(ended) = pod.container(&self.place.container).and_then(|it| it.end_of(&self.place.id)) {
+                        return ended;
+                    }
+                }
+                // Its pod has gone, and how it ended with it: by the signal that ends pods, if it was to end.
+                Err(failure) if failure.is_absence() => {
+                    return Ended::Signal(if self.is_asked_to() { libc::SIGTERM } else { libc::SIGKILL });
+                }
+                Err(_) => {}
+            }
+            thread::sleep(FAR_PAUSE);
+        }
     }
 
     /// What the cluster knows of its end.
@@ -216,7 +258,7 @@ impl Executor for Member {
         self.is_ending.store(true, Ordering::Relaxed);
         if !self.retirement.retire(&self.place.pod) {
             // The API server is away.
-            let _ = self.root.signal(Signal::TERM);
+            self.signal(Signal::TERM);
         }
     }
 
@@ -228,7 +270,17 @@ impl Executor for Member {
         if let Some(cgroup) = &self.cgroup {
             let _ = std::fs::write(cgroup.accounting.join("cgroup.kill"), "1");
         }
-        let _ = self.root.signal(Signal::KILL);
+        self.signal(Signal::KILL);
+        if self.sight.root().is_none() && !std::mem::replace(&mut self.is_killed, true) {
+            let _ = self.api.delete(&format!("{}?gracePeriodSeconds=0", self.place.pod));
+        }
+    }
+
+    fn probe(&self) -> Option<&Remote> {
+        match &self.sight {
+            Sight::There(remote) => Some(remote),
+            Sight::Here(_) => None,
+        }
     }
 
     /// The namespace is removed as a whole. The log gets its last lines meanwhile.

@@ -1,5 +1,5 @@
 //! Pods of a node that is this machine: manifests are read and changed (`manifests`, `fit`), applied and waited for (`deploy`, `wait`,
-//! `pods`, `admitted`), their processes found and watched here (`found`, `adopt`, `member`). What is live becomes manifests (`import`, `strip`,
+//! `pods`, `admitted`), their processes found and watched here (`found`, `adopt`, `member`) or by probes in the pods (`probe`). What is live becomes manifests (`import`, `strip`,
 //! `template`, `written`); what a cluster is good for is asked by `examine`. Pods of other nodes send the load (`load`).
 
 mod admitted;
@@ -15,6 +15,7 @@ mod load;
 mod manifests;
 mod member;
 mod pods;
+mod probe;
 mod resources;
 mod strip;
 mod template;
@@ -26,10 +27,10 @@ pub(in crate::subject) use clusters::{Clusters, clean};
 pub use deploy::Deployed;
 pub use examine::examine;
 pub use import::import;
-pub use load::LoadPods;
+pub use load::{LoadPods, address_for_pods};
 pub use manifests::{files, kustomize};
 
 use super::{
-    Changes, LOAD_VARIABLES, LoadOrder, NODE, PROGRAM, Stack, api, config, error, examined, imported, job_of_this_pod,
-    logs, owner, plain_name, rights, workload,
+    Changes, LOAD_VARIABLES, LoadOrder, NODE, PROBE_SECRET, PROGRAM, ProbeOrder, Stack, api, config, error, examined,
+    imported, job_of_this_pod, logs, owner, plain_name, rights, workload,
 };

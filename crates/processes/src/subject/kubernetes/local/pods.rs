@@ -9,9 +9,10 @@ use super::fit::Wanted;
 use crate::subject::ended::Ended;
 
 /// Reasons to wait that do not go by themselves: the image.
-const NO_IMAGE: [&str; 4] = ["ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"];
+pub(super) const NO_IMAGE: [&str; 4] =
+    ["ImagePullBackOff", "ErrImageNeverPull", "InvalidImageName", "ImageInspectError"];
 /// The same: the container.
-const NO_CONTAINER: [&str; 6] = [
+pub(super) const NO_CONTAINER: [&str; 6] = [
     "CreateContainerConfigError",
     "CreateContainerError",
     "RunContainerError",
@@ -88,7 +89,7 @@ pub(super) enum Trouble {
 }
 
 impl Exit {
-    fn of(value: &Value) -> Self {
+    pub(super) fn of(value: &Value) -> Self {
         let code = value.get("exitCode").and_then(Value::as_i64).and_then(|code| i32::try_from(code).ok());
         Self {
             code: code.unwrap_or(-1),

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use unladen_linux::Netns;
 use unladen_linux::process::Identity;
+use unladen_probe::remote::Remote;
 
 use super::Stack;
 use super::deploy::{Deployed, look_for_interruption};
@@ -38,6 +39,28 @@ const TAIL: usize = 20;
 
 /// First processes by UID of the pod and id of the container.
 pub(super) type Processes = BTreeMap<(String, String), Identity>;
+
+/// Who sees a container.
+#[derive(Debug, Clone)]
+pub(super) enum Sight {
+    /// This process, by its first process.
+    Here(Identity),
+    /// A probe in its pod.
+    There(Remote),
+}
+
+impl Sight {
+    /// Its first process, if that is on this machine.
+    pub(super) fn root(&self) -> Option<&Identity> {
+        match self {
+            Self::Here(root) => Some(root),
+            Self::There(_) => None,
+        }
+    }
+}
+
+/// Who sees each container, by UID of the pod and id of the container.
+pub(super) type Sights = BTreeMap<(String, String), Sight>;
 
 /// A pod that was waited for.
 pub(super) struct Expected<'a> {
@@ -100,15 +123,23 @@ impl Deployed {
             // An API server that is away for a while may come back.
             match self.pods() {
                 Ok(pods) => {
-                    let processes = if pods.is_empty() { Processes::new() } else { found::first_processes() };
+                    let is_unseen = pods.is_empty() || stack.probe.is_some();
+                    let processes = if is_unseen { Processes::new() } else { found::first_processes() };
                     networks.look(wanted, &pods, &processes)?;
                     self.look_for_trouble(stack, wanted, &pods, begun)?;
                     let counts = self.counts(wanted);
                     match expected(wanted, &pods, &counts) {
+                        Ok(all) if stack.probe.is_some() => {
+                            let probes = stack.probe.iter().map(|order| self.put_probes(order, &all, interrupted));
+                            let probes = probes.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
+                            let sights = probes.map(|(key, probe)| (key, Sight::There(probe))).collect();
+                            return self.adopt(launcher, stack, &all, &sights);
+                        }
                         Ok(all) => {
                             let since = *running.get_or_insert_with(Instant::now);
                             if all.iter().all(|one| has_processes(one, &processes)) {
-                                return self.adopt(launcher, stack, &all, &processes);
+                                let sights = processes.into_iter().map(|(key, root)| (key, Sight::Here(root)));
+                                return self.adopt(launcher, stack, &all, &sights.collect());
                             }
                             if since.elapsed() >= SEEING {
                                 return Err(unseen(&all, &processes).into());

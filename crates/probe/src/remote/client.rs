@@ -1,0 +1,222 @@
+//! Those who ask a probe elsewhere.
+
+use std::io::{self, BufRead, BufReader};
+use std::net::TcpStream;
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use unladen_linux::monotonic_ns;
+use unladen_load::child::line;
+use unladen_load::parts::Clock;
+
+use super::{About, Answer, Ask, Counters, Remote, Whose, Window, boot_id};
+use crate::observation::Observation;
+use crate::target::Target;
+
+/// A probe answers within this time, or is lost.
+const AT_ONCE: Duration = Duration::from_secs(5);
+/// The same for what it has seen over a window, which it puts together first.
+const SOON: Duration = Duration::from_secs(30);
+/// Questions about its clock: the quickest answer counts.
+const QUESTIONS: usize = 8;
+
+/// Why a probe does not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Silence {
+    /// The connection.
+    #[error("{0}")]
+    Connection(#[from] io::Error),
+    /// It has said why.
+    #[error("{0}")]
+    Refused(String),
+}
+
+impl From<Silence> for io::Error {
+    fn from(silence: Silence) -> Self {
+        match silence {
+            Silence::Connection(error) => error,
+            Silence::Refused(_) => Self::other(silence),
+        }
+    }
+}
+
+/// Whether a probe answers.
+///
+/// # Errors
+/// It does not, or it is of another version.
+pub fn knock(remote: &Remote) -> Result<(), Silence> {
+    Conversation::open(remote).map(drop)
+}
+
+/// A conversation with a probe.
+#[derive(Debug)]
+struct Conversation {
+    stream: TcpStream,
+    reader: BufReader<TcpStream>,
+    about: About,
+}
+
+impl Conversation {
+    fn open(remote: &Remote) -> Result<Self, Silence> {
+        let stream = TcpStream::connect_timeout(&remote.address, AT_ONCE)?;
+        stream.set_nodelay(true)?;
+        stream.set_read_timeout(Some(AT_ONCE))?;
+        let reader = BufReader::new(stream.try_clone()?);
+        let mut it = Self { stream, reader, about: About { boot: String::new(), cores: 1.0 } };
+        let hello = Ask::Hello { secret: remote.secret.clone(), version: env!("CARGO_PKG_VERSION").to_owned() };
+        let Answer::Hello(about) = it.ask(&hello)? else { return Err(unexpected()) };
+        Ok(Self { about, ..it })
+    }
+
+    fn tell(&mut self, what: &Ask) -> Result<(), Silence> {
+        Ok(line(&mut self.stream, what)?)
+    }
+
+    fn answer(&mut self) -> Result<Answer, Silence> {
+        let mut text = Vec::new();
+        self.reader.read_until(b'\n', &mut text)?;
+        if text.is_empty() {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        match serde_json::from_slice(&text).map_err(io::Error::from)? {
+            Answer::Failed(message) => Err(Silence::Refused(message)),
+            answer => Ok(answer),
+        }
+    }
+
+    fn ask(&mut self, what: &Ask) -> Result<Answer, Silence> {
+        self.tell(what)?;
+        self.answer()
+    }
+
+    /// Its clock.
+    fn clock(&mut self) -> Result<Clock, Silence> {
+        let mut known: Option<Clock> = None;
+        for _ in 0..QUESTIONS {
+            let sent = monotonic_ns();
+            let Answer::Clock(said) = self.ask(&Ask::Clock)? else { return Err(unexpected()) };
+            let received = monotonic_ns();
+            let clock = Clock::of(sent, said, received);
+            known = Some(known.map_or(clock, |known| known.or(clock, received)));
+        }
+        known.ok_or_else(unexpected)
+    }
+}
+
+fn unexpected() -> Silence {
+    Silence::Refused("it answers something else".to_owned())
+}
+
+/// Counters elsewhere, read again and again. Once it is lost there are none any more.
+#[derive(Debug)]
+pub(crate) struct Far {
+    conversation: Result<Conversation, Silence>,
+    is_here: bool,
+}
+
+impl Far {
+    pub(crate) fn new(remote: &Remote) -> Self {
+        let conversation = Conversation::open(remote);
+        let is_here = conversation.as_ref().map_or(true, |it| it.about.boot == boot_id());
+        Self { conversation, is_here }
+    }
+
+    /// Whether it is on this machine, whose counters are then the same.
+    pub(crate) fn is_here(&self) -> bool {
+        self.is_here
+    }
+
+    /// Cores of its machine.
+    pub(crate) fn cores(&self) -> f64 {
+        self.conversation.as_ref().map_or(1.0, |it| it.about.cores)
+    }
+
+    /// Asks it to read now; what it reads is for [`Far::counters`].
+    pub(crate) fn begin(&mut self) {
+        let Ok(conversation) = &mut self.conversation else { return };
+        if let Err(silence) = conversation.tell(&Ask::Read) {
+            self.conversation = Err(silence);
+        }
+    }
+
+    pub(crate) fn counters(&mut self) -> Option<Counters> {
+        let answer = self.conversation.as_mut().ok()?.answer();
+        let silence = match answer {
+            Ok(Answer::Counters(counters)) => return Some(counters),
+            Ok(_) => unexpected(),
+            Err(silence) => silence,
+        };
+        self.conversation = Err(silence);
+        None
+    }
+
+    /// Why there are no counters any more.
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.conversation.as_ref().err().map(ToString::to_string)
+    }
+}
+
+/// A window that a probe elsewhere watches. Dropping it lets the probe go.
+#[derive(Debug)]
+pub(crate) struct FarSampler {
+    /// Its place among the targets.
+    pub(crate) place: usize,
+    /// Whether it is on this machine.
+    pub(crate) is_here: bool,
+    pub(crate) service: String,
+    stop: Sender<()>,
+    thread: JoinHandle<Result<Observation, Silence>>,
+}
+
+impl FarSampler {
+    /// `window`: by the clock of this process.
+    pub(crate) fn start(place: usize, target: Target, remote: &Remote, window: Window) -> io::Result<Self> {
+        let mut conversation = Conversation::open(remote)?;
+        let clock = conversation.clock()?;
+        let end_ns = window.end_ns;
+        let window = Window { start_ns: clock.there(window.start_ns), end_ns: clock.there(end_ns), ..window };
+        let service = target.service.clone();
+        let Target { service: name, replica, role, endpoint, .. } = target;
+        let whose = Whose { service: name, replica, role, endpoint };
+        let Answer::Watching = conversation.ask(&Ask::Watch { whose, window })? else {
+            return Err(unexpected().into());
+        };
+        let is_here = conversation.about.boot == boot_id();
+        let (stop, stopped) = channel();
+        let thread = thread::Builder::new().name("far-probe".to_owned()).spawn(move || {
+            let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
+            let now = match stopped.recv_timeout(left) {
+                Ok(()) => true,
+                Err(RecvTimeoutError::Timeout) => false,
+                Err(RecvTimeoutError::Disconnected) => return Err(unexpected()),
+            };
+            conversation.stream.set_read_timeout(Some(SOON))?;
+            match conversation.ask(&Ask::Finish { now })? {
+                Answer::Seen(seen) => Ok(*seen),
+                _ => Err(unexpected()),
+            }
+        })?;
+        Ok(Self { place, is_here, service, stop, thread })
+    }
+
+    /// Ends the window now.
+    pub(crate) fn end(&self) {
+        // If the thread is gone already, the window has passed its planned end.
+        let _ = self.stop.send(());
+    }
+
+    /// What was seen, or why nothing is known of it.
+    pub(crate) fn finish(self) -> Result<Observation, String> {
+        let lost = |why: String| format!("the probe of {} was lost: {why}", self.service);
+        match self.thread.join() {
+            Ok(seen) => seen.map_err(|silence| lost(silence.to_string())),
+            Err(_) => Err(lost("its thread has ended".to_owned())),
+        }
+    }
+
+    /// Whether [`Self::finish`] will not wait.
+    pub(crate) fn is_finished(&self) -> bool {
+        self.thread.is_finished()
+    }
+}

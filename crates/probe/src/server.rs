@@ -1,0 +1,139 @@
+//! A probe in the pod of what it watches: the other end of [`super::remote`].
+
+use std::io::{self, BufRead, BufReader, Read};
+use std::net::{TcpListener, TcpStream};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use unladen_linux::clock::own_cpu_ns;
+use unladen_linux::process::Identity;
+use unladen_linux::tree::Family;
+use unladen_linux::{Cgroup, Version, monotonic_ns};
+use unladen_load::child::line;
+
+use super::cpu::CpuReader;
+use super::edges::{Edges, Source, Sources};
+use super::host::HostReader;
+use super::remote::{About, Answer, Ask, Counters, Whose, Window, boot_id};
+use super::sampler::{Sampler, Schedule};
+use super::target::Target;
+
+/// Between two looks at who wants to talk.
+const PAUSE: Duration = Duration::from_millis(20);
+/// A stranger may take so long to say who he is.
+const INTRODUCTION: Duration = Duration::from_secs(1);
+/// No question is longer, bytes.
+const LONGEST: u64 = 1 << 20;
+
+/// Answers everybody who knows the secret, until the flag is set.
+///
+/// # Errors
+/// The listener cannot be used, or there is no container to watch: process 1 is this one.
+pub fn serve(listener: &TcpListener, secret: &str, over: &AtomicBool) -> io::Result<()> {
+    let source = neighbour()?;
+    listener.set_nonblocking(true)?;
+    while !over.load(Ordering::Relaxed) {
+        let Ok((stream, _)) = listener.accept() else {
+            thread::sleep(PAUSE);
+            continue;
+        };
+        let (secret, source) = (secret.to_owned(), source.clone());
+        // Who goes away in the middle of a conversation is not missed.
+        thread::spawn(move || stream.set_nonblocking(false).and_then(|()| converse(stream, &secret, source)));
+    }
+    Ok(())
+}
+
+/// The container whose process namespace this process shares.
+fn neighbour() -> io::Result<Source> {
+    let alone = || io::Error::other("there is no container in this process namespace: process 1 is the probe itself");
+    let root = Identity::of(1).filter(|_| std::process::id() != 1).ok_or_else(alone)?;
+    let mark = "(none)".to_owned();
+    Ok(Source { family: Family { root, mark }, cgroup: group(Path::new("/proc/1/root/sys/fs/cgroup")), remote: None })
+}
+
+/// The control group that a container has mounted for itself, as far as it can be read.
+fn group(mounted: &Path) -> Option<Cgroup> {
+    let at = |names: &[&str]| names.iter().map(|name| mounted.join(name)).find(|path| path.is_dir());
+    if let Some(accounting) = at(&["cpuacct", "cpu,cpuacct", "cpuacct,cpu"]) {
+        CpuReader::v1(&accounting)?;
+        let (cpu, memory) = (at(&["cpu", "cpu,cpuacct", "cpuacct,cpu"]), at(&["memory"]));
+        return Some(Cgroup { version: Version::V1, accounting, cpu, memory, cpuset: at(&["cpuset"]) });
+    }
+    CpuReader::v2(mounted)?;
+    Some(Cgroup { version: Version::V2, accounting: mounted.to_owned(), cpu: None, memory: None, cpuset: None })
+}
+
+/// One conversation, to its end.
+fn converse(mut stream: TcpStream, secret: &str, source: Source) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    stream.set_read_timeout(Some(INTRODUCTION))?;
+    let mut reader = BufReader::new(stream.try_clone()?);
+    match next(&mut reader)? {
+        Some(Ask::Hello { secret: said, version }) if said == secret => {
+            let own = env!("CARGO_PKG_VERSION");
+            if version != own {
+                let message = format!("it is unladen {own}, not {version}: use the same image");
+                return line(&mut stream, &Answer::Failed(message));
+            }
+            let cores = HostReader::new().read().map_or(1, |host| host.busy_s.len()).max(1) as f64;
+            line(&mut stream, &Answer::Hello(About { boot: boot_id(), cores }))?;
+        }
+        _ => return Ok(()),
+    }
+    stream.set_read_timeout(None)?;
+    let sources = Sources { targets: vec![source.clone()], unladen: std::process::id(), compilers: false };
+    let mut edges = Edges::new(sources);
+    let mut sampler: Option<Sampler> = None;
+    while let Some(ask) = next(&mut reader)? {
+        let answer = match ask {
+            Ask::Clock => Answer::Clock(monotonic_ns()),
+            Ask::Read => Answer::Counters(counters(&mut edges)),
+            Ask::Watch { whose, window } => match watch(&source, whose, window) {
+                Ok(started) => {
+                    sampler = Some(started);
+                    Answer::Watching
+                }
+                Err(error) => Answer::Failed(error.to_string()),
+            },
+            Ask::Finish { now } => {
+                let seen = sampler.take().and_then(|it| if now { it.finish_now() } else { it.finish() });
+                seen.map_or_else(|| Answer::Failed("it has seen nothing".to_owned()), |it| Answer::Seen(Box::new(it)))
+            }
+            Ask::Hello { .. } => Answer::Failed("it has been greeted already".to_owned()),
+        };
+        line(&mut stream, &answer)?;
+    }
+    Ok(())
+}
+
+fn counters(edges: &mut Edges) -> Counters {
+    let edge = edges.read();
+    let cpu_ns = edge.cpu_ns.first().copied().flatten();
+    let (own_ns, machine_ns, steal_ns) = (own_cpu_ns(), edge.machine_ns, edge.steal_ns);
+    Counters { cpu_ns, own_ns, machine_ns, steal_ns }
+}
+
+/// The next question; `None`: nobody asks any more.
+fn next(reader: &mut impl BufRead) -> io::Result<Option<Ask>> {
+    let mut text = Vec::new();
+    reader.by_ref().take(LONGEST).read_until(b'\n', &mut text)?;
+    if text.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&text)?)) }
+}
+
+fn watch(source: &Source, whose: Whose, window: Window) -> io::Result<Sampler> {
+    let Whose { service, replica, role, endpoint } = whose;
+    let Source { family, cgroup, .. } = source.clone();
+    let schedule = Schedule {
+        window_start_ns: window.start_ns,
+        window_end_ns: window.end_ns,
+        interval: Duration::from_nanos(window.interval_ns),
+        cpus: None,
+    };
+    Sampler::start(vec![Target { service, replica, role, family, cgroup, endpoint, remote: None }], schedule)
+}
+
+#[cfg(test)]
+mod tests;
