@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use unladen_linux::clock::own_cpu_ns;
 use unladen_linux::process::Identity;
 use unladen_linux::tree::Family;
@@ -20,8 +21,8 @@ use super::remote::{About, Answer, Ask, Counters, Whose, Window, boot_id};
 use super::sampler::{Sampler, Schedule};
 use super::target::Target;
 
-/// Between two looks at who wants to talk.
-const PAUSE: Duration = Duration::from_millis(20);
+/// How often the flag is looked at while nobody wants to talk.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// A stranger may take so long to say who he is.
 const INTRODUCTION: Duration = Duration::from_secs(1);
 /// No question is longer, bytes.
@@ -35,10 +36,9 @@ pub fn serve(listener: &TcpListener, secret: &str, over: &AtomicBool) -> io::Res
     let source = neighbour()?;
     listener.set_nonblocking(true)?;
     while !over.load(Ordering::Relaxed) {
-        let Ok((stream, _)) = listener.accept() else {
-            thread::sleep(PAUSE);
-            continue;
-        };
+        // An error is a signal, mostly: then the flag is set.
+        let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&LOOK));
+        let Ok((stream, _)) = listener.accept() else { continue };
         let (secret, source) = (secret.to_owned(), source.clone());
         // Who goes away in the middle of a conversation is not missed.
         thread::spawn(move || stream.set_nonblocking(false).and_then(|()| converse(stream, &secret, source)));

@@ -22,6 +22,8 @@ use crate::subject::error::SubjectError;
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
+/// Who a probe is if it may be anybody but root.
+const NOBODY: u32 = 65534;
 /// Settings of a container that decide what it may read of another one.
 const RIGHTS: [&str; 6] =
     ["allowPrivilegeEscalation", "capabilities", "privileged", "runAsGroup", "runAsNonRoot", "runAsUser"];
@@ -127,10 +129,12 @@ fn ephemeral(order: &ProbeOrder, pod: &Pod, container: &Container, name: &str, p
     let of_target = spec.and_then(|spec| spec.get("securityContext")).and_then(Value::as_object);
     let given = of_target.into_iter().flatten().filter(|(key, _)| RIGHTS.contains(&key.as_str()));
     let mut rights: Map<String, Value> = given.map(|(key, value)| (key.clone(), value.clone())).collect();
-    let of_pod = pod.value.pointer("/spec/securityContext/runAsUser");
-    // Else the image of the target says who it is, and the cluster may tell.
-    if let (None, None, Some(user)) = (rights.get("runAsUser"), of_pod, user_of(pod, container)) {
-        rights.insert("runAsUser".to_owned(), user);
+    let of_pod = |key: &str| pod.value.pointer(&format!("/spec/securityContext/{key}"));
+    let is_given = |key: &str| rights.get(key).or_else(|| of_pod(key)).cloned();
+    if is_given("runAsUser").is_none() {
+        // Else the image of the target says who it is, and the cluster may tell. The image of the probe says root, which may be forbidden.
+        let nobody = (is_given("runAsNonRoot") == Some(json!(true))).then(|| json!(NOBODY));
+        rights.extend(user_of(pod, container).or(nobody).map(|user| ("runAsUser".to_owned(), user)));
     }
     rights.insert("readOnlyRootFilesystem".to_owned(), json!(true));
     let args: Vec<String> = order.args.iter().cloned().chain([port.to_string()]).collect();
@@ -183,5 +187,8 @@ mod tests {
         assert_eq!((&web["securityContext"], &web["targetContainerName"]), (&expected, &json!("web")));
         assert_eq!(web["args"], json!(["__probe", "7001"]));
         assert_eq!(of(&both, "app")["securityContext"], json!({"runAsUser": 65532, "readOnlyRootFilesystem": true}));
+        let nobody = pod(json!({"name": "web", "securityContext": {"runAsNonRoot": true}}), json!({"name": "app"}));
+        let user = |name: &str| of(&nobody, name)["securityContext"].get("runAsUser").cloned();
+        assert_eq!((user("web"), user("app")), (Some(json!(NOBODY)), None));
     }
 }
