@@ -12,9 +12,9 @@ use unladen_probe::Observation;
 use unladen_probe::scrape::Scraped;
 use unladen_study::spec::{Load, Repeat, Study};
 
-/// Whether all was watched; else why not.
+/// A probe elsewhere that was lost: nothing is known of what it watched.
 #[must_use]
-pub fn seen(observation: Option<&Observation>) -> Option<Notice> {
+pub fn lost_probe(observation: Option<&Observation>) -> Option<Notice> {
     observation.and_then(|it| it.lost.clone()).map(LoadNotice::failed)
 }
 

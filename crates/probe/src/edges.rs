@@ -17,7 +17,7 @@ use unladen_stats::estimate::median;
 use super::cpu::CpuReader;
 use super::host::HostReader;
 use super::jvm::JitClock;
-use super::remote::Far;
+use super::remote::RemoteCounters;
 use super::target::Remote;
 use super::tree::Tree;
 
@@ -115,20 +115,20 @@ pub struct Edges {
 /// Who reads the counters of a target.
 #[derive(Debug)]
 enum Reader {
-    Here(CpuReader, Tree),
-    There(Far),
+    Local(CpuReader, Tree),
+    Remote(RemoteCounters),
 }
 
 impl Reader {
     fn of(Source { family, cgroup, remote }: Source, unladen: u32) -> Self {
         match remote {
-            Some(remote) => Self::There(Far::new(&remote)),
-            None => Self::Here(CpuReader::new(cgroup.as_ref()), Tree::below(family, unladen)),
+            Some(remote) => Self::Remote(RemoteCounters::new(&remote)),
+            None => Self::Local(CpuReader::new(cgroup.as_ref()), Tree::below(family, unladen)),
         }
     }
 
-    fn far(&self) -> Option<&Far> {
-        if let Self::There(far) = self { Some(far) } else { None }
+    fn remote(&self) -> Option<&RemoteCounters> {
+        if let Self::Remote(remote) = self { Some(remote) } else { None }
     }
 }
 
@@ -152,8 +152,8 @@ impl Edges {
         let Sources { targets, unladen, compilers } = sources;
         let readers: Vec<_> = targets.into_iter().map(|source| Reader::of(source, unladen)).collect();
         let compilers = compilers.then(|| readers.iter().map(|_| JitClock::default()).collect());
-        let elsewhere = readers.iter().filter_map(Reader::far).find(|far| !far.is_here());
-        let machine = elsewhere.map_or_else(Machine::new, |far| Machine::elsewhere(far.cores()));
+        let elsewhere = readers.iter().filter_map(Reader::remote).find(|remote| !remote.is_here());
+        let machine = elsewhere.map_or_else(Machine::new, |remote| Machine::elsewhere(remote.cores()));
         Self {
             readers,
             unladen,
@@ -170,8 +170,8 @@ impl Edges {
     fn read_compilers(&mut self) {
         let (Some(clocks), Some(edge)) = (&mut self.compilers, self.edges.last_mut()) else { return };
         let used = |(clock, reader): (&mut JitClock, &mut Reader)| match reader {
-            Reader::Here(_, tree) => clock.read(&tree.processes().iter().map(Stat::identity).collect::<Vec<_>>()),
-            Reader::There(_) => 0,
+            Reader::Local(_, tree) => clock.read(&tree.processes().iter().map(Stat::identity).collect::<Vec<_>>()),
+            Reader::Remote(_) => 0,
         };
         edge.compiling_ns = clocks.iter_mut().zip(&mut self.readers).map(used).collect();
     }
@@ -180,19 +180,19 @@ impl Edges {
     pub fn read(&mut self) -> Edge {
         // First those elsewhere are asked: they read while this process does.
         for reader in &mut self.readers {
-            if let Reader::There(far) = reader {
-                far.begin();
+            if let Reader::Remote(remote) = reader {
+                remote.begin();
             }
         }
         let (mut machine_ns, mut steal_ns) = self.machine.read();
         let is_elsewhere = self.machine.is_elsewhere;
         let mut of_probes = 0;
         let read = |reader: &mut Reader| match reader {
-            Reader::Here(reader, tree) => Some(reader.read(tree)?.total_ns),
-            Reader::There(far) => {
-                let seen = far.counters()?;
+            Reader::Local(reader, tree) => Some(reader.read(tree)?.total_ns),
+            Reader::Remote(remote) => {
+                let seen = remote.counters()?;
                 of_probes += seen.own_ns;
-                if is_elsewhere && !far.is_here() {
+                if is_elsewhere && !remote.is_here() {
                     (machine_ns, steal_ns) = (seen.machine_ns, seen.steal_ns);
                 }
                 seen.cpu_ns
@@ -209,7 +209,7 @@ impl Edges {
     /// Why the counters of a target are missing whose probe is elsewhere.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
-        self.readers.iter().filter_map(Reader::far).find_map(Far::failure)
+        self.readers.iter().filter_map(Reader::remote).find_map(RemoteCounters::failure)
     }
 
     /// What was read so far.

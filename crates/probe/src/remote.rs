@@ -14,8 +14,8 @@ use super::observation::Observation;
 use super::scrape::Endpoint;
 pub use super::target::Remote;
 
-pub(super) use client::{Far, FarSampler};
-pub use client::{Silence, knock};
+pub(super) use client::{RemoteCounters, RemoteSampler};
+pub use client::{RemoteError, ping};
 pub(super) use merge::merge;
 
 /// What a probe is asked for.

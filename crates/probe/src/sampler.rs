@@ -12,7 +12,7 @@ use unladen_linux::{CpuSet, monotonic_ns};
 use super::host::{Host, HostReader};
 use super::network::{Network, Traffic};
 use super::observation::{Cost, HOST, Live, Observation};
-use super::remote::{FarSampler, Window, merge};
+use super::remote::{RemoteSampler, Window, merge};
 use super::scrape::{Scraped, Scraper};
 use super::target::Target;
 use super::timeline::Row;
@@ -39,7 +39,7 @@ pub struct Sampler {
     stop: Option<Sender<()>>,
     viewer: Viewer,
     /// What is watched by probes elsewhere, in the order of the targets.
-    far: Vec<FarSampler>,
+    remote: Vec<RemoteSampler>,
 }
 
 /// The newest sample, for another thread to look at.
@@ -67,7 +67,7 @@ impl Sampler {
     /// # Errors
     /// The system has no thread left, or a probe elsewhere does not answer.
     pub fn start(targets: Vec<Target>, schedule: Schedule) -> std::io::Result<Self> {
-        let (targets, far) = divide(targets, &schedule)?;
+        let (targets, remote) = divide(targets, &schedule)?;
         let viewer = Viewer::default();
         let (stop, stopped) = channel();
         let view = viewer.clone();
@@ -80,7 +80,7 @@ impl Sampler {
         let thread = std::thread::Builder::new()
             .name("probe".to_owned())
             .spawn(move || Observer::new(targets, schedule, scrapers, view).run(&stopped))?;
-        Ok(Self { thread: Some(thread), stop: Some(stop), viewer, far })
+        Ok(Self { thread: Some(thread), stop: Some(stop), viewer, remote })
     }
 
     /// The newest sample, for another thread to look at.
@@ -93,7 +93,7 @@ impl Sampler {
     #[must_use]
     pub fn finish(mut self) -> Option<Observation> {
         let own = self.thread.take()?.join().ok()??;
-        Some(merge(own, std::mem::take(&mut self.far)))
+        Some(merge(own, std::mem::take(&mut self.remote)))
     }
 
     /// Ends the window now, before its planned end, and returns everything. For work whose end is not known before.
@@ -101,14 +101,14 @@ impl Sampler {
     pub fn finish_now(self) -> Option<Observation> {
         // If the thread is gone already, the window has passed its planned end.
         let _ = self.stop.as_ref().map(|stop| stop.send(()));
-        self.far.iter().for_each(FarSampler::end);
+        self.remote.iter().for_each(RemoteSampler::end);
         self.finish()
     }
 
     /// Whether the window has been observed to its end: [`Self::finish`] will not wait.
     #[must_use]
     pub fn is_finished(&self) -> bool {
-        self.thread.as_ref().is_none_or(JoinHandle::is_finished) && self.far.iter().all(FarSampler::is_finished)
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished) && self.remote.iter().all(RemoteSampler::is_finished)
     }
 }
 
@@ -122,8 +122,8 @@ impl Drop for Sampler {
 }
 
 /// The targets that this process watches, and those that probes elsewhere watch from now on.
-fn divide(targets: Vec<Target>, schedule: &Schedule) -> std::io::Result<(Vec<Target>, Vec<FarSampler>)> {
-    let (mut own, mut far) = (Vec::with_capacity(targets.len()), Vec::new());
+fn divide(targets: Vec<Target>, schedule: &Schedule) -> std::io::Result<(Vec<Target>, Vec<RemoteSampler>)> {
+    let (mut own, mut elsewhere) = (Vec::with_capacity(targets.len()), Vec::new());
     let window = Window {
         start_ns: schedule.window_start_ns,
         end_ns: schedule.window_end_ns,
@@ -134,8 +134,8 @@ fn divide(targets: Vec<Target>, schedule: &Schedule) -> std::io::Result<(Vec<Tar
             None => own.push(target),
             Some(remote) => {
                 let service = target.service.clone();
-                let started = FarSampler::start(place, target, &remote, window);
-                far.push(started.map_err(|error| {
+                let started = RemoteSampler::start(place, target, &remote, window);
+                elsewhere.push(started.map_err(|error| {
                     std::io::Error::other(format!(
                         "that of {service}, in its pod, does not answer ({error}). `unladen run --resume` continues the study"
                     ))
@@ -143,7 +143,7 @@ fn divide(targets: Vec<Target>, schedule: &Schedule) -> std::io::Result<(Vec<Tar
             }
         }
     }
-    Ok((own, far))
+    Ok((own, elsewhere))
 }
 
 /// The machine and this process at one instant.

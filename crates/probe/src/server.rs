@@ -33,7 +33,7 @@ const LONGEST: u64 = 1 << 20;
 /// # Errors
 /// The listener cannot be used, or there is no container to watch: process 1 is this one.
 pub fn serve(listener: &TcpListener, secret: &str, over: &AtomicBool) -> io::Result<()> {
-    let source = neighbour()?;
+    let source = watched_container()?;
     listener.set_nonblocking(true)?;
     while !over.load(Ordering::Relaxed) {
         // An error is a signal, mostly: then the flag is set.
@@ -47,7 +47,7 @@ pub fn serve(listener: &TcpListener, secret: &str, over: &AtomicBool) -> io::Res
 }
 
 /// The container whose process namespace this process shares.
-fn neighbour() -> io::Result<Source> {
+fn watched_container() -> io::Result<Source> {
     let alone = || io::Error::other("there is no container in this process namespace: process 1 is the probe itself");
     let root = Identity::of(1).filter(|_| std::process::id() != 1).ok_or_else(alone)?;
     let mark = "(none)".to_owned();

@@ -23,7 +23,7 @@ const QUESTIONS: usize = 8;
 
 /// Why a probe does not answer.
 #[derive(Debug, thiserror::Error)]
-pub enum Silence {
+pub enum RemoteError {
     /// The connection.
     #[error("{0}")]
     Connection(#[from] io::Error),
@@ -32,11 +32,11 @@ pub enum Silence {
     Refused(String),
 }
 
-impl From<Silence> for io::Error {
-    fn from(silence: Silence) -> Self {
-        match silence {
-            Silence::Connection(error) => error,
-            Silence::Refused(_) => Self::other(silence),
+impl From<RemoteError> for io::Error {
+    fn from(error: RemoteError) -> Self {
+        match error {
+            RemoteError::Connection(error) => error,
+            RemoteError::Refused(_) => Self::other(error),
         }
     }
 }
@@ -45,7 +45,7 @@ impl From<Silence> for io::Error {
 ///
 /// # Errors
 /// It does not, or it is of another version.
-pub fn knock(remote: &Remote) -> Result<(), Silence> {
+pub fn ping(remote: &Remote) -> Result<(), RemoteError> {
     Conversation::open(remote).map(drop)
 }
 
@@ -58,7 +58,7 @@ struct Conversation {
 }
 
 impl Conversation {
-    fn open(remote: &Remote) -> Result<Self, Silence> {
+    fn open(remote: &Remote) -> Result<Self, RemoteError> {
         let stream = TcpStream::connect_timeout(&remote.address, AT_ONCE)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(AT_ONCE))?;
@@ -69,29 +69,29 @@ impl Conversation {
         Ok(Self { about, ..it })
     }
 
-    fn tell(&mut self, what: &Ask) -> Result<(), Silence> {
+    fn tell(&mut self, what: &Ask) -> Result<(), RemoteError> {
         Ok(line(&mut self.stream, what)?)
     }
 
-    fn answer(&mut self) -> Result<Answer, Silence> {
+    fn answer(&mut self) -> Result<Answer, RemoteError> {
         let mut text = Vec::new();
         self.reader.read_until(b'\n', &mut text)?;
         if text.is_empty() {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
         }
         match serde_json::from_slice(&text).map_err(io::Error::from)? {
-            Answer::Failed(message) => Err(Silence::Refused(message)),
+            Answer::Failed(message) => Err(RemoteError::Refused(message)),
             answer => Ok(answer),
         }
     }
 
-    fn ask(&mut self, what: &Ask) -> Result<Answer, Silence> {
+    fn ask(&mut self, what: &Ask) -> Result<Answer, RemoteError> {
         self.tell(what)?;
         self.answer()
     }
 
     /// Its clock.
-    fn clock(&mut self) -> Result<Clock, Silence> {
+    fn clock(&mut self) -> Result<Clock, RemoteError> {
         let mut known: Option<Clock> = None;
         for _ in 0..QUESTIONS {
             let sent = monotonic_ns();
@@ -104,18 +104,18 @@ impl Conversation {
     }
 }
 
-fn unexpected() -> Silence {
-    Silence::Refused("it answers something else".to_owned())
+fn unexpected() -> RemoteError {
+    RemoteError::Refused("it answers something else".to_owned())
 }
 
 /// Counters elsewhere, read again and again. Once it is lost there are none any more.
 #[derive(Debug)]
-pub(crate) struct Far {
-    conversation: Result<Conversation, Silence>,
+pub(crate) struct RemoteCounters {
+    conversation: Result<Conversation, RemoteError>,
     is_here: bool,
 }
 
-impl Far {
+impl RemoteCounters {
     pub(crate) fn new(remote: &Remote) -> Self {
         let conversation = Conversation::open(remote);
         let is_here = conversation.as_ref().map_or(true, |it| it.about.boot == boot_id());
@@ -132,22 +132,22 @@ impl Far {
         self.conversation.as_ref().map_or(1.0, |it| it.about.cores)
     }
 
-    /// Asks it to read now; what it reads is for [`Far::counters`].
+    /// Asks it to read now; what it reads is for [`RemoteCounters::counters`].
     pub(crate) fn begin(&mut self) {
         let Ok(conversation) = &mut self.conversation else { return };
-        if let Err(silence) = conversation.tell(&Ask::Read) {
-            self.conversation = Err(silence);
+        if let Err(error) = conversation.tell(&Ask::Read) {
+            self.conversation = Err(error);
         }
     }
 
     pub(crate) fn counters(&mut self) -> Option<Counters> {
         let answer = self.conversation.as_mut().ok()?.answer();
-        let silence = match answer {
+        let error = match answer {
             Ok(Answer::Counters(counters)) => return Some(counters),
             Ok(_) => unexpected(),
-            Err(silence) => silence,
+            Err(error) => error,
         };
-        self.conversation = Err(silence);
+        self.conversation = Err(error);
         None
     }
 
@@ -159,17 +159,17 @@ impl Far {
 
 /// A window that a probe elsewhere watches. Dropping it lets the probe go.
 #[derive(Debug)]
-pub(crate) struct FarSampler {
+pub(crate) struct RemoteSampler {
     /// Its place among the targets.
     pub(crate) place: usize,
     /// Whether it is on this machine.
     pub(crate) is_here: bool,
     pub(crate) service: String,
     stop: Sender<()>,
-    thread: JoinHandle<Result<Observation, Silence>>,
+    thread: JoinHandle<Result<Observation, RemoteError>>,
 }
 
-impl FarSampler {
+impl RemoteSampler {
     /// `window`: by the clock of this process.
     pub(crate) fn start(place: usize, target: Target, remote: &Remote, window: Window) -> io::Result<Self> {
         let mut conversation = Conversation::open(remote)?;
@@ -184,7 +184,7 @@ impl FarSampler {
         };
         let is_here = conversation.about.boot == boot_id();
         let (stop, stopped) = channel();
-        let thread = thread::Builder::new().name("far-probe".to_owned()).spawn(move || {
+        let thread = thread::Builder::new().name("remote-probe".to_owned()).spawn(move || {
             let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
             let now = match stopped.recv_timeout(left) {
                 Ok(()) => true,
@@ -210,7 +210,7 @@ impl FarSampler {
     pub(crate) fn finish(self) -> Result<Observation, String> {
         let lost = |why: String| format!("the probe of {} was lost: {why}", self.service);
         match self.thread.join() {
-            Ok(seen) => seen.map_err(|silence| lost(silence.to_string())),
+            Ok(seen) => seen.map_err(|error| lost(error.to_string())),
             Err(_) => Err(lost("its thread has ended".to_owned())),
         }
     }

@@ -2,13 +2,13 @@
 
 use unladen_journal::record::ProcessRecord;
 
-use super::client::FarSampler;
+use super::client::RemoteSampler;
 use crate::observation::{HOST, Observation};
 
 /// What this process has seen, with what probes elsewhere have: each target in its place, of which those of this process leave room for the others.
-pub(crate) fn merge(mut own: Observation, far: Vec<FarSampler>) -> Observation {
+pub(crate) fn merge(mut own: Observation, remote: Vec<RemoteSampler>) -> Observation {
     let (mut elsewhere, mut theirs_s) = (None, 0.0);
-    for one in far {
+    for one in remote {
         let (place, is_here) = (one.place, one.is_here);
         let mut seen = one.finish().unwrap_or_else(|why| Observation {
             processes: vec![ProcessRecord::default()],
@@ -20,7 +20,7 @@ pub(crate) fn merge(mut own: Observation, far: Vec<FarSampler>) -> Observation {
         for process in seen.processes.drain(..) {
             own.processes.insert(place.min(own.processes.len()), process);
         }
-        own.timeline.extend(seen.timeline.into_iter().filter(|row| row.service != HOST));
+        own.timeline.extend(seen.timeline.into_iter().filter(|row| row.role.is_some() || row.service != HOST));
         own.vanished.append(&mut seen.vanished);
         own.scraped.append(&mut seen.scraped);
         let (late, other) = (own.lateness, seen.lateness);

@@ -1,7 +1,7 @@
 use unladen_journal::role::Role;
 
 use super::*;
-use crate::remote::{Remote, Silence, knock};
+use crate::remote::{Remote, RemoteError, ping};
 
 /// A probe of this very process, for as long as the test lasts.
 fn start(secret: &'static str) -> Remote {
@@ -87,15 +87,15 @@ fn a_window_is_watched_elsewhere_and_everybody_stays_in_place() {
 #[test]
 fn a_stranger_hears_nothing_and_a_lost_probe_is_told() {
     let remote = start("s");
-    assert!(knock(&remote).is_ok());
+    assert!(ping(&remote).is_ok());
     let wrong = Remote { secret: "t".to_owned(), ..remote };
-    assert!(matches!(knock(&wrong), Err(Silence::Connection(_))), "{:?}", knock(&wrong));
+    assert!(matches!(ping(&wrong), Err(RemoteError::Connection(_))), "{:?}", ping(&wrong));
     let gone = Remote { address: "127.0.0.1:9".parse().expect("an address"), secret: String::new() };
     let source = Source { family: nobody(), cgroup: None, remote: Some(gone.clone()) };
     let mut edges = Edges::new(Sources { targets: vec![source], unladen: std::process::id(), compilers: false });
     assert_eq!(edges.read().cpu_ns, [None]);
     assert!(edges.failure().is_some());
-    assert!(knock(&gone).is_err());
+    assert!(ping(&gone).is_err());
 }
 
 #[test]

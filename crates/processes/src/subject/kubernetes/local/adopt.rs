@@ -15,7 +15,7 @@ use super::error::KubernetesError;
 use super::fit::Wanted;
 use super::member::{How, Member, Place, Retirement};
 use super::pods::Container;
-use super::wait::{Expected, Sight, Sights, network_of, service_of};
+use super::wait::{Expected, WatchedBy, Watchers, network_of, service_of};
 use crate::subject::error::SubjectError;
 use crate::subject::launch::{Launch, log_name};
 use crate::subject::launcher::{Launcher, open_log};
@@ -29,7 +29,7 @@ impl Deployed {
         launcher: &Launcher,
         stack: &Stack,
         all: &[Expected<'_>],
-        sights: &Sights,
+        watchers: &Watchers,
     ) -> Result<Vec<Placed>, SubjectError> {
         let mut placed = Vec::new();
         let mut before: Option<(&Wanted, Arc<Retirement>)> = None;
@@ -39,8 +39,8 @@ impl Deployed {
                 _ => Arc::new(Retirement::new(&self.api, self.workload(one.wanted), how(one.wanted))),
             };
             for container in one.pod.lasting() {
-                let Some(sight) = sights.get(&(one.pod.uid.clone(), container.id.clone())) else { continue };
-                placed.push(self.adopt_one(launcher, stack, (one, container, sight), &retirement)?);
+                let Some(watched_by) = watchers.get(&(one.pod.uid.clone(), container.id.clone())) else { continue };
+                placed.push(self.adopt_one(launcher, stack, (one, container, watched_by), &retirement)?);
             }
             if one.wanted.is_named && one.replica == 0 {
                 self.admitted.insert(one.wanted.service.clone(), one.pod.admitted());
@@ -55,7 +55,7 @@ impl Deployed {
         &self,
         launcher: &Launcher,
         stack: &Stack,
-        (one, container, sight): (&Expected<'_>, &Container, &Sight),
+        (one, container, watched_by): (&Expected<'_>, &Container, &WatchedBy),
         retirement: &Arc<Retirement>,
     ) -> Result<Placed, SubjectError> {
         let service = service_of(one.wanted, &container.name);
@@ -67,23 +67,23 @@ impl Deployed {
         };
         let log = open_log(&launch)?;
         let log_start = log.metadata().map_or(0, |log| log.len());
-        let (root, network, cgroup, started_at) = match sight {
-            Sight::Here(root) => {
+        let (root, network, cgroup, started_at) = match watched_by {
+            WatchedBy::ThisProcess(root) => {
                 (*root, network_of(one.wanted, root.pid)?, Mounts::of_process(root.pid).group(), started(root))
             }
-            Sight::There(_) => (NOBODY, None, None, Instant::now()),
+            WatchedBy::Probe(_) => (NOBODY, None, None, Instant::now()),
         };
         let pod = format!("{}/{}", self.path("v1", "pods"), one.pod.name);
         let events = format!("{}?fieldSelector=involvedObject.uid%3D{}", self.path("v1", "events"), one.pod.uid);
         let place = Place { pod, events, container: container.name.clone(), id: container.id.clone() };
-        let found = (sight.clone(), cgroup.clone());
+        let found = (watched_by.clone(), cgroup.clone());
         let member = Member::watch(&self.api, place, container.image_id.clone(), found, Arc::clone(retirement), log);
         let family = Family { root, mark: format!("{}-{}.", self.namespace, launch.service) };
         let shared = Arc::clone(launcher.shared());
         let running = Running::new(&launch, Box::new(member), family, cgroup, started_at, log_start, shared);
         let limits = stack.services.get(&one.wanted.service).map(|changes| &changes.limits);
         let cores = limits.and_then(|limits| limits.cpuset.as_ref()).unwrap_or(&stack.cpus);
-        if matches!(sight, Sight::Here(_)) {
+        if matches!(watched_by, WatchedBy::ThisProcess(_)) {
             keep_to(&running, one.wanted, cores)?;
         }
         let address = one.pod.address.unwrap_or_else(|| std::net::Ipv4Addr::LOCALHOST.into());

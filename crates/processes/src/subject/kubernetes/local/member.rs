@@ -16,7 +16,7 @@ use unladen_probe::remote::Remote;
 
 use super::api::{Api, Content, events};
 use super::pods::Pod;
-use super::wait::Sight;
+use super::wait::WatchedBy;
 use super::{end, logs};
 use crate::subject::ended::Ended;
 use crate::subject::error::SubjectError;
@@ -30,8 +30,8 @@ const KNOWN: Duration = Duration::from_secs(10);
 const REASON: Duration = Duration::from_secs(3);
 /// Between two questions.
 const PAUSE: Duration = Duration::from_millis(100);
-/// The same about a container that is not seen from here.
-const FAR_PAUSE: Duration = Duration::from_millis(300);
+/// The same about a container that is not on this machine.
+const LONG_PAUSE: Duration = Duration::from_millis(300);
 
 /// How a workload is told to have no pods any more.
 #[derive(Debug)]
@@ -83,7 +83,7 @@ pub(super) struct Member {
     api: Arc<Api>,
     place: Place,
     image_id: String,
-    sight: Sight,
+    watched_by: WatchedBy,
     cgroup: Option<Cgroup>,
     retirement: Arc<Retirement>,
     ended: Arc<Mutex<Option<Ended>>>,
@@ -117,24 +117,24 @@ impl Member {
         api: &Arc<Api>,
         place: Place,
         image_id: String,
-        (sight, cgroup): (Sight, Option<Cgroup>),
+        (watched_by, cgroup): (WatchedBy, Option<Cgroup>),
         retirement: Arc<Retirement>,
         log: File,
     ) -> Self {
         let (ended, is_ending) = (Arc::new(Mutex::new(None)), Arc::new(AtomicBool::new(false)));
         let (tell, all_said) = mpsc::sync_channel(1);
         let has_gone = Arc::new(AtomicBool::new(false));
-        let (seen, gone) = (sight.clone(), Arc::clone(&has_gone));
+        let (seen, gone) = (watched_by.clone(), Arc::clone(&has_gone));
         let is_alive = move || match &seen {
-            Sight::Here(root) => root.is_alive(),
-            Sight::There(_) => !gone.load(Ordering::Relaxed),
+            WatchedBy::ThisProcess(root) => root.is_alive(),
+            WatchedBy::Probe(_) => !gone.load(Ordering::Relaxed),
         };
         logs::follow(api, place.log(), is_alive, Duration::MAX, log, tell);
         let watch = Watch {
             api: Arc::clone(api),
             place: place.clone(),
-            process: sight.root().and_then(end::open),
-            is_far: sight.root().is_none(),
+            process: watched_by.root().and_then(end::open),
+            is_elsewhere: watched_by.root().is_none(),
             has_gone,
             cgroup: cgroup.clone(),
             is_ending: Arc::clone(&is_ending),
@@ -143,12 +143,12 @@ impl Member {
         let told = Arc::clone(&ended);
         thread::spawn(move || watch.until_the_end(&told));
         let api = Arc::clone(api);
-        Self { api, place, image_id, sight, cgroup, retirement, ended, is_ending, is_killed: false }
+        Self { api, place, image_id, watched_by, cgroup, retirement, ended, is_ending, is_killed: false }
     }
 
     /// To its first process, if that is here.
     fn signal(&self, signal: Signal) {
-        let _ = self.sight.root().map(|root| root.signal(signal));
+        let _ = self.watched_by.root().map(|root| root.signal(signal));
     }
 
     fn pod(&self) -> Option<Pod> {
@@ -167,8 +167,8 @@ struct Watch {
     api: Arc<Api>,
     place: Place,
     process: Option<std::os::fd::OwnedFd>,
-    /// It is not seen from here: the cluster is asked.
-    is_far: bool,
+    /// It is not on this machine: the cluster is asked.
+    is_elsewhere: bool,
     has_gone: Arc<AtomicBool>,
     cgroup: Option<Cgroup>,
     is_ending: Arc<AtomicBool>,
@@ -191,7 +191,7 @@ impl Watch {
                 self.ask_for(REASON).unwrap_or(Ended::Signal(libc::SIGKILL))
             }
             Some(other) => other,
-            None if self.is_far => self.await_end(),
+            None if self.is_elsewhere => self.await_end(),
             None => self.ask_for(KNOWN).unwrap_or(Ended::Exit(-1)),
         };
         self.has_gone.store(true, Ordering::Relaxed);
@@ -222,7 +222,7 @@ impl Watch {
                 }
                 Err(_) => {}
             }
-            thread::sleep(FAR_PAUSE);
+            thread::sleep(LONG_PAUSE);
         }
     }
 
@@ -271,15 +271,15 @@ impl Executor for Member {
             let _ = std::fs::write(cgroup.accounting.join("cgroup.kill"), "1");
         }
         self.signal(Signal::KILL);
-        if self.sight.root().is_none() && !std::mem::replace(&mut self.is_killed, true) {
+        if self.watched_by.root().is_none() && !std::mem::replace(&mut self.is_killed, true) {
             let _ = self.api.delete(&format!("{}?gracePeriodSeconds=0", self.place.pod));
         }
     }
 
     fn probe(&self) -> Option<&Remote> {
-        match &self.sight {
-            Sight::There(remote) => Some(remote),
-            Sight::Here(_) => None,
+        match &self.watched_by {
+            WatchedBy::Probe(remote) => Some(remote),
+            WatchedBy::ThisProcess(_) => None,
         }
     }
 

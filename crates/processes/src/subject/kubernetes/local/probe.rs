@@ -8,7 +8,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use serde_json::{Map, Value, json};
-use unladen_probe::remote::{Remote, knock};
+use unladen_probe::remote::{Remote, ping};
 
 use super::api::{Content, text};
 use super::deploy::{Deployed, look_for_interruption};
@@ -71,16 +71,16 @@ impl Deployed {
         let mut probes = Probes::new();
         while let Some(next) = waiting.pop() {
             look_for_interruption(interrupted)?;
-            match knock(&next.remote) {
+            match ping(&next.remote) {
                 Ok(()) => {
                     probes.insert((next.expected.pod.uid.clone(), next.container.id.clone()), next.remote);
                     continue;
                 }
-                Err(silence) => {
+                Err(error) => {
                     let why = self.why_silent(&next);
                     if why.is_some() || begun.elapsed() >= PATIENCE {
                         let said = why.unwrap_or_else(|| {
-                            format!("no answer at {} within {} s: {silence}", next.remote.address, PATIENCE.as_secs())
+                            format!("no answer at {} within {} s: {error}", next.remote.address, PATIENCE.as_secs())
                         });
                         return Err(no_probe(next.expected, said).into());
                     }

@@ -40,27 +40,27 @@ const TAIL: usize = 20;
 /// First processes by UID of the pod and id of the container.
 pub(super) type Processes = BTreeMap<(String, String), Identity>;
 
-/// Who sees a container.
+/// Who watches a container.
 #[derive(Debug, Clone)]
-pub(super) enum Sight {
+pub(super) enum WatchedBy {
     /// This process, by its first process.
-    Here(Identity),
+    ThisProcess(Identity),
     /// A probe in its pod.
-    There(Remote),
+    Probe(Remote),
 }
 
-impl Sight {
+impl WatchedBy {
     /// Its first process, if that is on this machine.
     pub(super) fn root(&self) -> Option<&Identity> {
         match self {
-            Self::Here(root) => Some(root),
-            Self::There(_) => None,
+            Self::ThisProcess(root) => Some(root),
+            Self::Probe(_) => None,
         }
     }
 }
 
-/// Who sees each container, by UID of the pod and id of the container.
-pub(super) type Sights = BTreeMap<(String, String), Sight>;
+/// Who watches each container, by UID of the pod and id of the container.
+pub(super) type Watchers = BTreeMap<(String, String), WatchedBy>;
 
 /// A pod that was waited for.
 pub(super) struct Expected<'a> {
@@ -132,14 +132,15 @@ impl Deployed {
                         Ok(all) if stack.probe.is_some() => {
                             let probes = stack.probe.iter().map(|order| self.put_probes(order, &all, interrupted));
                             let probes = probes.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
-                            let sights = probes.map(|(key, probe)| (key, Sight::There(probe))).collect();
-                            return self.adopt(launcher, stack, &all, &sights);
+                            let watchers = probes.map(|(key, probe)| (key, WatchedBy::Probe(probe))).collect();
+                            return self.adopt(launcher, stack, &all, &watchers);
                         }
                         Ok(all) => {
                             let since = *running.get_or_insert_with(Instant::now);
                             if all.iter().all(|one| has_processes(one, &processes)) {
-                                let sights = processes.into_iter().map(|(key, root)| (key, Sight::Here(root)));
-                                return self.adopt(launcher, stack, &all, &sights.collect());
+                                let watchers =
+                                    processes.into_iter().map(|(key, root)| (key, WatchedBy::ThisProcess(root)));
+                                return self.adopt(launcher, stack, &all, &watchers.collect());
                             }
                             if since.elapsed() >= SEEING {
                                 return Err(unseen(&all, &processes).into());
