@@ -8,15 +8,8 @@ use unladen_journal::units::Ratio;
 use unladen_load::outcome::{Little, Outcome};
 use unladen_load::trust;
 use unladen_load::warning::LoadWarning;
-use unladen_probe::Observation;
 use unladen_probe::scrape::Scraped;
 use unladen_study::spec::{Load, Repeat, Study};
-
-/// A probe elsewhere that was lost: nothing is known of what it watched.
-#[must_use]
-pub fn lost_probe(observation: Option<&Observation>) -> Option<Notice> {
-    observation.and_then(|it| it.lost.clone()).map(LoadNotice::failed)
-}
 
 /// Shares of the window above which throttling, steal and other processes are worth a warning.
 const THROTTLED_LIMIT: f64 = 0.01;

@@ -6,18 +6,16 @@ use std::sync::Arc;
 use serde_json::Value;
 use unladen_linux::Netns;
 use unladen_processes::subject::Placed;
-use unladen_processes::subject::kubernetes::{Changes, ProbeOrder, Stack, own_image};
+use unladen_processes::subject::kubernetes::{Changes, Stack};
 use unladen_study::mask::mask_json;
 use unladen_study::plan::Process;
-use unladen_study::spec::{Kubernetes, ProbeIn};
+use unladen_study::spec::Kubernetes;
 
 use super::error::RunError;
+use super::sent_from::probe;
 use super::setup::Site;
 use super::stack::{Started, Wanted};
 use super::took::Admitted;
-
-/// What probes in pods are told to be.
-const PROBE: &str = "__probe";
 
 /// The manifests of a variant, in the cluster that they are for; `dir`: where the study is.
 #[must_use]
@@ -28,11 +26,7 @@ pub fn stack(cluster: &Kubernetes, dir: &Path, variant: &str) -> Stack {
         kustomize: cluster.kustomize.as_ref().map(|path| dir.join(path)),
         variant: variant.to_owned(),
         load: cluster.load.as_ref().map(|load| load.nodes.clone()),
-        probe: (cluster.probe == ProbeIn::Pod).then(|| ProbeOrder {
-            image: cluster.probe_image.clone().unwrap_or_else(own_image),
-            args: vec![PROBE.to_owned()],
-            ..ProbeOrder::default()
-        }),
+        probe: probe(cluster),
         ..Stack::default()
     }
 }
@@ -61,19 +55,14 @@ impl Site<'_> {
         wanted: &Wanted<'_>,
         seen: &mut dyn FnMut(&Arc<Netns>),
     ) -> Result<(Started, Vec<Placed>), RunError> {
-        let bare = stack(cluster, &self.plan().dir, &wanted.variant.name);
         let stack = Stack {
-            probe: bare.probe.zip(self.probes.as_ref()).map(|(order, it)| ProbeOrder {
-                port: it.port,
-                secret: it.secret.clone(),
-                ..order
-            }),
+            probe: self.probes.clone(),
             services: wanted.services().filter_map(|(process, replicas)| self.pod(process, replicas)).collect(),
             cpus: self.partition.subject.clone(),
             pad: self.pad_length(wanted.run),
             log: wanted.folder.join("logs"),
             env: self.sinks_by_variable().collect(),
-            ..bare
+            ..stack(cluster, &self.plan().dir, &wanted.variant.name)
         };
         let (deployed, placed) = self.launcher.deploy(&stack, wanted.patience(), seen, wanted.interrupted)?;
         Ok((Started::Kubernetes(deployed), placed))

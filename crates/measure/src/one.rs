@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
-use unladen_journal::notices::Notice;
+use unladen_journal::notices::{LoadNotice, Notice};
 use unladen_journal::record::{Ledger, ProcessRecord, RunRecord};
 use unladen_journal::role::Role;
 use unladen_ledger::summary::Summary;
@@ -267,6 +267,7 @@ impl Run<'_> {
             for process in &mut processes {
                 complete(process, self.shared.iter().chain(&services), ends);
             }
+            record.void = record.void.take().or_else(|| observation.lost.map(LoadNotice::failed));
             record.notices.extend(checks::scrapes(&observation.scraped));
             record.notices.extend(checks::disturbances(&processes, &observation.host, record.phases.window_s));
             record.processes = processes;

@@ -336,7 +336,7 @@ impl Round<'_, '_> {
             let record = &mut context.record;
             (record.design, record.phases.warmup_s) = (Design::Alternating, study.warmup.as_seconds());
             record.phases.window_s = turns.wall_s();
-            record.void = checks::load(&outcome, load).or_else(|| checks::lost_probe(observation.as_ref()));
+            record.void = checks::load(&outcome, load);
             record.notices.extend(checks::remarks(&outcome, load));
             results.push(WindowResult { outcome: Some(outcome), observation });
         }

@@ -5,7 +5,8 @@ use std::io::{self, Read};
 use std::sync::atomic::AtomicBool;
 
 use unladen_load::parts::Meeting;
-use unladen_processes::subject::kubernetes::{LoadOrder, LoadPods, own_image};
+use unladen_processes::subject::kubernetes::{LoadOrder, LoadPods, ProbeOrder, own_image};
+use unladen_study::spec::{Kubernetes, ProbeIn};
 
 use super::error::RunError;
 use super::ports;
@@ -13,6 +14,8 @@ use super::setup::Setup;
 
 /// What pods of the load are told to do.
 const COMMAND: &str = "__load-part";
+/// What probes in pods are told to be.
+const PROBE: &str = "__probe";
 /// Parts that run have dialled in after so long, in every round.
 const PATIENCE_S: f64 = 30.0;
 
@@ -37,21 +40,20 @@ impl SentFrom {
     }
 }
 
-/// What probes in pods are told.
-#[derive(Debug)]
-pub(super) struct Probes {
-    /// Port of the first in each pod.
-    pub(super) port: u16,
-    /// What they want to hear first.
-    pub(super) secret: String,
+/// Probes in the pods, if the study wants them. Their port and secret are those of a study that runs.
+pub(super) fn probe(cluster: &Kubernetes) -> Option<ProbeOrder> {
+    (cluster.probe == ProbeIn::Pod).then(|| ProbeOrder {
+        image: cluster.probe_image.clone().unwrap_or_else(own_image),
+        args: vec![PROBE.to_owned()],
+        ..ProbeOrder::default()
+    })
 }
 
-impl Probes {
-    pub(super) fn new(seed: u64) -> Result<Self, RunError> {
-        // Free here, and hardly any service of a pod listens there.
-        let port = ports::allocate(1, seed)?.into_iter().next().ok_or(ports::NoPort)?;
-        Ok(Self { port, secret: secret().map_err(RunError::Random)? })
-    }
+/// Probes in the pods of a study that runs, if it wants them.
+pub(super) fn probes(cluster: &Kubernetes, seed: u64) -> Result<Option<ProbeOrder>, RunError> {
+    let Some(order) = probe(cluster) else { return Ok(None) };
+    // The port is free here, and hardly any service of a pod listens there.
+    Ok(Some(ProbeOrder { port: port(seed)?, secret: secret().map_err(RunError::Random)?, ..order }))
 }
 
 impl Setup<'_> {
@@ -66,13 +68,17 @@ impl Setup<'_> {
             image: wanted.image.clone().unwrap_or_else(own_image),
             nodes: wanted.nodes.clone(),
             args: vec![COMMAND.to_owned()],
-            port: ports::allocate(1, self.seed())?.into_iter().next().ok_or(ports::NoPort)?,
+            port: port(self.seed())?,
             secret: secret.clone(),
         };
         let pods = self.launcher.load_from(&order, interrupted)?;
         self.load_pods = Some(SentFrom { pods, parts: wanted.parts, secret });
         Ok(())
     }
+}
+
+fn port(seed: u64) -> Result<u16, ports::NoPort> {
+    ports::allocate(1, seed)?.into_iter().next().ok_or(ports::NoPort)
 }
 
 /// What nobody can guess, who may know the study's seed: that is in the run folder.

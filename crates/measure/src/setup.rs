@@ -14,21 +14,19 @@ use unladen_journal::notices::Notice;
 use unladen_journal::record::Calibration;
 use unladen_linux::{CpuSet, Netns, userns};
 use unladen_processes::relay;
-use unladen_processes::subject::kubernetes::address_for_pods;
+use unladen_processes::subject::kubernetes::ProbeOrder;
 use unladen_processes::subject::launch::{Image, LONGEST_PAD, log_name};
-use unladen_processes::subject::{
-    Launch, Launcher, LauncherOptions, Limits, Partition, Running, SubjectError, Topology, partition,
-};
+use unladen_processes::subject::{Launch, Launcher, LauncherOptions, Limits, Partition, Running, Topology, partition};
 use unladen_sink::config::Protocol;
 use unladen_study::plan::{self, Plan, PlannedVariant, Process};
-use unladen_study::spec::{Lifetime, Network, ProbeIn};
+use unladen_study::spec::{Lifetime, Network};
 use unladen_study::variables::{PortName, Variables};
 
 use super::error::RunError;
 use super::folder::RunFolder;
 use super::instrument::RelayPart;
 use super::ports;
-use super::sent_from::{Probes, SentFrom};
+use super::sent_from::{self, SentFrom};
 use super::service::{RunningService, readiness, stop_all};
 use super::took::Admitted;
 
@@ -61,7 +59,7 @@ pub(super) struct Setup<'a> {
     /// On a cluster: pods of other nodes that send the load.
     pub(super) load_pods: Option<SentFrom>,
     /// On a cluster with probes in the pods: what these are told.
-    pub(super) probes: Option<Probes>,
+    pub(super) probes: Option<ProbeOrder>,
     seed: u64,
     variables: Variables,
     /// One for each run that is alive at the same time.
@@ -95,14 +93,6 @@ impl<'a> Deref for Site<'a> {
 impl<'a> Setup<'a> {
     /// With sites for so many runs at the same time.
     pub(super) fn new(plan: &'a Plan, folder: &'a RunFolder, seed: u64, sites: usize) -> Result<Self, RunError> {
-        let cluster = plan.study.on.kubernetes.as_ref().filter(|it| it.probe == ProbeIn::Pod);
-        let (probes, at) = match cluster {
-            Some(cluster) => {
-                (Some(Probes::new(seed)?), address_for_pods(cluster.context.as_deref()).map_err(SubjectError::from)?)
-            }
-            None => (None, Ipv4Addr::LOCALHOST.into()),
-        };
-        let addresses = sites_of(plan, seed, sites.max(1), at)?;
         let variables = Variables {
             unladen: std::env::current_exe().unwrap_or_default(),
             environment: std::env::vars().collect(),
@@ -112,24 +102,29 @@ impl<'a> Setup<'a> {
             plan.variants.iter().flat_map(|variant| &variant.processes).any(|process| process.limits.are_any());
         let available = CpuSet::allowed().map_err(RunError::Cpus)?;
         let topology = Topology::read(Path::new("/sys"), &available);
+        let launcher = Launcher::new(&LauncherOptions::new(seed, limits))?;
+        let (mut partition, mut at) = (partition(&available, &topology, 1), Ipv4Addr::LOCALHOST.into());
+        let mut probes = None;
+        if let Some(cluster) = &plan.study.on.kubernetes {
+            probes = sent_from::probes(cluster, seed)?;
+            if probes.is_some() {
+                at = launcher.address_for_pods(cluster.context.as_deref())?;
+                // Which cores pods have, their node says.
+                (partition.subject, partition.apart) = (available, false);
+            }
+        }
         Ok(Self {
             plan,
             folder,
-            launcher: Launcher::new(&LauncherOptions::new(seed, limits))?,
-            // Which cores pods have, their node says.
-            partition: match probes {
-                None => partition(&available, &topology, 1),
-                Some(_) => {
-                    Partition { subject: available.clone(), apart: false, ..partition(&available, &topology, 1) }
-                }
-            },
+            launcher,
+            partition,
             calibrations: Vec::new(),
             admitted: RefCell::default(),
             load_pods: None,
             probes,
             seed,
             variables,
-            addresses,
+            addresses: sites_of(plan, seed, sites.max(1), at)?,
         })
     }
 

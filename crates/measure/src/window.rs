@@ -65,11 +65,9 @@ impl Run<'_> {
         };
         context.record.phases.warmup_s = study.warmup.as_seconds();
         context.record.phases.window_s = study.window.as_seconds();
-        let observation = sampler.finish();
-        let void = checks::load(&outcome, &self.variant().load);
-        context.record.void = void.or_else(|| checks::lost_probe(observation.as_ref()));
+        context.record.void = checks::load(&outcome, &self.variant().load);
         context.record.notices.extend(checks::remarks(&outcome, &self.variant().load));
-        Ok(WindowResult { outcome: Some(outcome), observation })
+        Ok(WindowResult { outcome: Some(outcome), observation: sampler.finish() })
     }
 
     /// A fixed number of requests. The warm-up is a load of its own, so that the number is exact; its spans are no part of
@@ -104,7 +102,6 @@ impl Run<'_> {
         context.record.work = Some(Work { units, completion_s: outcome.duration_s });
         context.record.void =
             (outcome.window_end_ns >= end_ns).then(|| self.unfinished()).or_else(|| checks::load(&outcome, load));
-        context.record.void = context.record.void.take().or_else(|| checks::lost_probe(observation.as_ref()));
         Ok(WindowResult { outcome: Some(outcome), observation })
     }
 
@@ -165,7 +162,6 @@ impl Run<'_> {
         context.record.phases.window_s = took_s;
         context.record.work = Some(Work { units: load.work.unwrap_or(1), completion_s: took_s });
         ran.report(&mut context.record);
-        context.record.void = context.record.void.take().or_else(|| checks::lost_probe(observation.as_ref()));
         Ok(WindowResult { outcome: None, observation })
     }
 

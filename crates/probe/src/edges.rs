@@ -152,12 +152,10 @@ impl Edges {
         let Sources { targets, unladen, compilers } = sources;
         let readers: Vec<_> = targets.into_iter().map(|source| Reader::of(source, unladen)).collect();
         let compilers = compilers.then(|| readers.iter().map(|_| JitClock::default()).collect());
-        let elsewhere = readers.iter().filter_map(Reader::remote).find(|remote| !remote.is_here());
-        let machine = elsewhere.map_or_else(Machine::new, |remote| Machine::elsewhere(remote.cores()));
         Self {
             readers,
             unladen,
-            machine,
+            machine: Machine::new(),
             edges: Vec::new(),
             compilers,
             group: 0,
@@ -184,25 +182,19 @@ impl Edges {
                 remote.begin();
             }
         }
-        let (mut machine_ns, mut steal_ns) = self.machine.read();
-        let is_elsewhere = self.machine.is_elsewhere;
         let mut of_probes = 0;
         let read = |reader: &mut Reader| match reader {
             Reader::Local(reader, tree) => Some(reader.read(tree)?.total_ns),
             Reader::Remote(remote) => {
                 let seen = remote.counters()?;
                 of_probes += seen.own_ns;
-                if is_elsewhere && !remote.is_here() {
-                    (machine_ns, steal_ns) = (seen.machine_ns, seen.steal_ns);
-                }
                 seen.cpu_ns
             }
         };
         let cpu_ns: Vec<Option<u64>> = self.readers.iter_mut().map(read).collect();
+        let (machine_ns, steal_ns) = self.machine.read();
         let of_unladen = if self.unladen == std::process::id() { 0 } else { process_cpu_ns(self.unladen).unwrap_or(0) };
-        // What this process uses is none of another machine's.
-        let of_this = if is_elsewhere { 0 } else { of_unladen + own_cpu_ns() };
-        let ours_ns = cpu_ns.iter().flatten().sum::<u64>() + of_probes + of_this;
+        let ours_ns = cpu_ns.iter().flatten().sum::<u64>() + of_probes + of_unladen + own_cpu_ns();
         Edge { at_ns: monotonic_ns(), cpu_ns, ours_ns, machine_ns, steal_ns, compiling_ns: Vec::new() }
     }
 
@@ -248,19 +240,13 @@ struct Machine {
     /// The root of the control groups counts exactly; `/proc/stat` may count by ticks.
     root: Option<CpuReader>,
     cores: f64,
-    /// It is not this one: probes there read it.
-    is_elsewhere: bool,
 }
 
 impl Machine {
     fn new() -> Self {
         let host = HostReader::new();
         let cores = host.read().map_or(1, |host| host.busy_s.len()).max(1) as f64;
-        Self { host, root: root(), cores, is_elsewhere: false }
-    }
-
-    fn elsewhere(cores: f64) -> Self {
-        Self { host: HostReader::new(), root: None, cores, is_elsewhere: true }
+        Self { host, root: root(), cores }
     }
 
     /// Busy and stolen, ns.

@@ -2,7 +2,8 @@
 //! JSON; instants are of its own `CLOCK_MONOTONIC`.
 //!
 //! It needs no right but to be in the process namespace of the container, whose first process is then process 1. As the same user, it
-//! reads the control group that the container has mounted for itself; as another, it sums over the processes. It reads; it changes nothing.
+//! reads the control group that the container has mounted for itself; as another, it sums over the processes. It reads; it changes nothing. It is on the machine of those who ask it, so what else goes on there they see
+//! by themselves.
 
 mod client;
 mod merge;
@@ -38,7 +39,7 @@ pub(super) enum Ask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
-    Hello(About),
+    Hello,
     /// `CLOCK_MONOTONIC`, ns.
     Clock(u64),
     Counters(Counters),
@@ -55,19 +56,6 @@ pub(super) struct Counters {
     pub(super) cpu_ns: Option<u64>,
     /// Of the probe.
     pub(super) own_ns: u64,
-    /// Of its whole machine.
-    pub(super) machine_ns: u64,
-    /// That the hypervisor took there.
-    pub(super) steal_ns: u64,
-}
-
-/// Who a probe is.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct About {
-    /// Boot id of its machine.
-    pub(super) boot: String,
-    /// Cores of its machine.
-    pub(super) cores: f64,
 }
 
 /// What the container is called in the study.
@@ -85,9 +73,4 @@ pub(super) struct Window {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) interval_ns: u64,
-}
-
-/// What tells machines apart.
-pub(super) fn boot_id() -> String {
-    std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default().trim().to_owned()
 }

@@ -15,11 +15,10 @@ use unladen_linux::{Cgroup, Version, monotonic_ns};
 use unladen_load::child::line;
 
 use super::cpu::CpuReader;
-use super::edges::{Edges, Source, Sources};
-use super::host::HostReader;
-use super::remote::{About, Answer, Ask, Counters, Whose, Window, boot_id};
+use super::remote::{Answer, Ask, Counters, Whose, Window};
 use super::sampler::{Sampler, Schedule};
 use super::target::Target;
+use super::tree::Tree;
 
 /// How often the flag is looked at while nobody wants to talk.
 const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
@@ -33,25 +32,33 @@ const LONGEST: u64 = 1 << 20;
 /// # Errors
 /// The listener cannot be used, or there is no container to watch: process 1 is this one.
 pub fn serve(listener: &TcpListener, secret: &str, over: &AtomicBool) -> io::Result<()> {
-    let source = watched_container()?;
+    let container = watched_container()?;
     listener.set_nonblocking(true)?;
     while !over.load(Ordering::Relaxed) {
         // An error is a signal, mostly: then the flag is set.
         let _ = poll(&mut [PollFd::new(listener, PollFlags::IN)], Some(&LOOK));
         let Ok((stream, _)) = listener.accept() else { continue };
-        let (secret, source) = (secret.to_owned(), source.clone());
+        let (secret, container) = (secret.to_owned(), container.clone());
         // Who goes away in the middle of a conversation is not missed.
-        thread::spawn(move || stream.set_nonblocking(false).and_then(|()| converse(stream, &secret, source)));
+        thread::spawn(move || stream.set_nonblocking(false).and_then(|()| converse(stream, &secret, &container)));
     }
     Ok(())
 }
 
+/// What is watched.
+#[derive(Debug, Clone)]
+struct Container {
+    family: Family,
+    /// Without one, the process tree is read.
+    cgroup: Option<Cgroup>,
+}
+
 /// The container whose process namespace this process shares.
-fn watched_container() -> io::Result<Source> {
+fn watched_container() -> io::Result<Container> {
     let alone = || io::Error::other("there is no container in this process namespace: process 1 is the probe itself");
     let root = Identity::of(1).filter(|_| std::process::id() != 1).ok_or_else(alone)?;
     let mark = "(none)".to_owned();
-    Ok(Source { family: Family { root, mark }, cgroup: group(Path::new("/proc/1/root/sys/fs/cgroup")), remote: None })
+    Ok(Container { family: Family { root, mark }, cgroup: group(Path::new("/proc/1/root/sys/fs/cgroup")) })
 }
 
 /// The control group that a container has mounted for itself, as far as it can be read.
@@ -67,7 +74,7 @@ fn group(mounted: &Path) -> Option<Cgroup> {
 }
 
 /// One conversation, to its end.
-fn converse(mut stream: TcpStream, secret: &str, source: Source) -> io::Result<()> {
+fn converse(mut stream: TcpStream, secret: &str, container: &Container) -> io::Result<()> {
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(INTRODUCTION))?;
     let mut reader = BufReader::new(stream.try_clone()?);
@@ -78,20 +85,21 @@ fn converse(mut stream: TcpStream, secret: &str, source: Source) -> io::Result<(
                 let message = format!("it is unladen {own}, not {version}: use the same image");
                 return line(&mut stream, &Answer::Failed(message));
             }
-            let cores = HostReader::new().read().map_or(1, |host| host.busy_s.len()).max(1) as f64;
-            line(&mut stream, &Answer::Hello(About { boot: boot_id(), cores }))?;
+            line(&mut stream, &Answer::Hello)?;
         }
         _ => return Ok(()),
     }
     stream.set_read_timeout(None)?;
-    let sources = Sources { targets: vec![source.clone()], unladen: std::process::id(), compilers: false };
-    let mut edges = Edges::new(sources);
+    let (cpu, mut tree) = (CpuReader::new(container.cgroup.as_ref()), Tree::new(container.family.clone()));
     let mut sampler: Option<Sampler> = None;
     while let Some(ask) = next(&mut reader)? {
         let answer = match ask {
             Ask::Clock => Answer::Clock(monotonic_ns()),
-            Ask::Read => Answer::Counters(counters(&mut edges)),
-            Ask::Watch { whose, window } => match watch(&source, whose, window) {
+            Ask::Read => {
+                let cpu_ns = cpu.read(&mut tree).map(|cpu| cpu.total_ns);
+                Answer::Counters(Counters { cpu_ns, own_ns: own_cpu_ns() })
+            }
+            Ask::Watch { whose, window } => match watch(container, whose, window) {
                 Ok(started) => {
                     sampler = Some(started);
                     Answer::Watching
@@ -109,13 +117,6 @@ fn converse(mut stream: TcpStream, secret: &str, source: Source) -> io::Result<(
     Ok(())
 }
 
-fn counters(edges: &mut Edges) -> Counters {
-    let edge = edges.read();
-    let cpu_ns = edge.cpu_ns.first().copied().flatten();
-    let (own_ns, machine_ns, steal_ns) = (own_cpu_ns(), edge.machine_ns, edge.steal_ns);
-    Counters { cpu_ns, own_ns, machine_ns, steal_ns }
-}
-
 /// The next question; `None`: nobody asks any more.
 fn next(reader: &mut impl BufRead) -> io::Result<Option<Ask>> {
     let mut text = Vec::new();
@@ -123,9 +124,9 @@ fn next(reader: &mut impl BufRead) -> io::Result<Option<Ask>> {
     if text.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&text)?)) }
 }
 
-fn watch(source: &Source, whose: Whose, window: Window) -> io::Result<Sampler> {
+fn watch(container: &Container, whose: Whose, window: Window) -> io::Result<Sampler> {
     let Whose { service, replica, role, endpoint } = whose;
-    let Source { family, cgroup, .. } = source.clone();
+    let Container { family, cgroup } = container.clone();
     let schedule = Schedule {
         window_start_ns: window.start_ns,
         window_end_ns: window.end_ns,

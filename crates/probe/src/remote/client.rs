@@ -10,7 +10,7 @@ use unladen_linux::monotonic_ns;
 use unladen_load::child::line;
 use unladen_load::parts::Clock;
 
-use super::{About, Answer, Ask, Counters, Remote, Whose, Window, boot_id};
+use super::{Answer, Ask, Counters, Remote, Whose, Window};
 use crate::observation::Observation;
 use crate::target::Target;
 
@@ -54,7 +54,6 @@ pub fn ping(remote: &Remote) -> Result<(), RemoteError> {
 struct Conversation {
     stream: TcpStream,
     reader: BufReader<TcpStream>,
-    about: About,
 }
 
 impl Conversation {
@@ -63,10 +62,10 @@ impl Conversation {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(AT_ONCE))?;
         let reader = BufReader::new(stream.try_clone()?);
-        let mut it = Self { stream, reader, about: About { boot: String::new(), cores: 1.0 } };
+        let mut it = Self { stream, reader };
         let hello = Ask::Hello { secret: remote.secret.clone(), version: env!("CARGO_PKG_VERSION").to_owned() };
-        let Answer::Hello(about) = it.ask(&hello)? else { return Err(unexpected()) };
-        Ok(Self { about, ..it })
+        let Answer::Hello = it.ask(&hello)? else { return Err(unexpected()) };
+        Ok(it)
     }
 
     fn tell(&mut self, what: &Ask) -> Result<(), RemoteError> {
@@ -112,24 +111,11 @@ fn unexpected() -> RemoteError {
 #[derive(Debug)]
 pub(crate) struct RemoteCounters {
     conversation: Result<Conversation, RemoteError>,
-    is_here: bool,
 }
 
 impl RemoteCounters {
     pub(crate) fn new(remote: &Remote) -> Self {
-        let conversation = Conversation::open(remote);
-        let is_here = conversation.as_ref().map_or(true, |it| it.about.boot == boot_id());
-        Self { conversation, is_here }
-    }
-
-    /// Whether it is on this machine, whose counters are then the same.
-    pub(crate) fn is_here(&self) -> bool {
-        self.is_here
-    }
-
-    /// Cores of its machine.
-    pub(crate) fn cores(&self) -> f64 {
-        self.conversation.as_ref().map_or(1.0, |it| it.about.cores)
+        Self { conversation: Conversation::open(remote) }
     }
 
     /// Asks it to read now; what it reads is for [`RemoteCounters::counters`].
@@ -162,9 +148,7 @@ impl RemoteCounters {
 pub(crate) struct RemoteSampler {
     /// Its place among the targets.
     pub(crate) place: usize,
-    /// Whether it is on this machine.
-    pub(crate) is_here: bool,
-    pub(crate) service: String,
+    service: String,
     stop: Sender<()>,
     thread: JoinHandle<Result<Observation, RemoteError>>,
 }
@@ -182,7 +166,6 @@ impl RemoteSampler {
         let Answer::Watching = conversation.ask(&Ask::Watch { whose, window })? else {
             return Err(unexpected().into());
         };
-        let is_here = conversation.about.boot == boot_id();
         let (stop, stopped) = channel();
         let thread = thread::Builder::new().name("remote-probe".to_owned()).spawn(move || {
             let left = Duration::from_nanos(end_ns.saturating_sub(monotonic_ns()));
@@ -197,7 +180,7 @@ impl RemoteSampler {
                 _ => Err(unexpected()),
             }
         })?;
-        Ok(Self { place, is_here, service, stop, thread })
+        Ok(Self { place, service, stop, thread })
     }
 
     /// Ends the window now.

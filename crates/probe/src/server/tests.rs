@@ -1,17 +1,18 @@
 use unladen_journal::role::Role;
 
 use super::*;
+use crate::edges::{Edges, Source, Sources};
 use crate::remote::{Remote, RemoteError, ping};
 
 /// A probe of this very process, for as long as the test lasts.
 fn start(secret: &'static str) -> Remote {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a free port");
     let address = listener.local_addr().expect("an address");
-    let source = Source { family: family(), cgroup: None, remote: None };
+    let container = Container { family: family(), cgroup: None };
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let source = source.clone();
-            thread::spawn(move || converse(stream, secret, source));
+            let container = container.clone();
+            thread::spawn(move || converse(stream, secret, &container));
         }
     });
     Remote { address, secret: secret.to_owned() }

@@ -205,6 +205,22 @@ impl Cluster {
     }
 }
 
+/// Processes of this machine whose command begins so.
+pub(crate) fn processes(command: &[u8]) -> Vec<u32> {
+    let all = fs::read_dir("/proc").expect("a system").flatten();
+    let pids = all.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()));
+    pids.filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(command))).collect()
+}
+
+/// Kills them; returns how many there were.
+pub(crate) fn kill_all(command: &[u8]) -> usize {
+    let pids = processes(command);
+    for pid in &pids {
+        kill_process(Pid::from_raw(*pid as i32).expect("a process"), Signal::KILL).expect("root");
+    }
+    pids.len()
+}
+
 /// Objects that the administrator has made and that go with the test.
 struct Made<'c> {
     cluster: &'c Cluster,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 
-use crate::cluster::{Cluster, IMAGE, OTEL, study};
+use crate::cluster::{Cluster, IMAGE, OTEL, kill_all, study};
 use crate::harness::{CliOutput, Scratch, assert_ledger_is_whole, on_all_cores, wait_until};
 
 /// Until a pod runs and measures, or has ended.
@@ -80,7 +80,7 @@ fn said(scratch: &Scratch) -> String {
 
 /// So many runs of the study count, and no span of them is missing.
 #[track_caller]
-fn assert_whole(scratch: &Scratch, count: usize) {
+pub(crate) fn assert_whole(scratch: &Scratch, count: usize) {
     let runs = scratch.runs();
     let counted: Vec<_> = runs.iter().filter(|run| run.void.is_none()).collect();
     assert_eq!(counted.len(), count, "{:?}", runs.iter().map(|run| &run.void).collect::<Vec<_>>());
@@ -192,16 +192,7 @@ fn a_pod_that_is_taken_away_is_replaced_and_the_study_begins_again() {
 
 /// Kills what runs studies in pods; returns how many there were.
 fn kill_those_in_pods() -> usize {
-    let mut killed = 0;
-    for entry in fs::read_dir("/proc").expect("a system").flatten() {
-        let command = fs::read(entry.path().join("cmdline")).unwrap_or_default();
-        let pid = entry.file_name().to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
-        if let (true, Some(pid)) = (command.starts_with(b"/unladen\0__in-cluster\0run\0"), pid) {
-            kill_process(pid, Signal::KILL).expect("root");
-            killed += 1;
-        }
-    }
-    killed
+    kill_all(b"/unladen\0__in-cluster\0run\0")
 }
 
 #[test]

@@ -62,14 +62,6 @@ pub fn examine(_context: Option<&str>, _stacks: &[Stack]) -> Result<Examined, Ku
     Err(KubernetesError::LeftOut)
 }
 
-/// Looks for an address in a cluster, which this build cannot.
-///
-/// # Errors
-/// It always fails.
-pub fn address_for_pods(_context: Option<&str>) -> Result<IpAddr, KubernetesError> {
-    Err(KubernetesError::LeftOut)
-}
-
 /// Reads live workloads, which this build cannot.
 ///
 /// # Errors
@@ -97,6 +89,15 @@ impl Launcher {
     ) -> Result<(Deployed, Vec<Placed>), SubjectError> {
         Err(KubernetesError::LeftOut.into())
     }
+
+    /// Looks for an address in a cluster, which this build cannot.
+    ///
+    /// # Errors
+    /// It always fails.
+    pub fn address_for_pods(&self, _context: Option<&str>) -> Result<IpAddr, SubjectError> {
+        Err(KubernetesError::LeftOut.into())
+    }
+
     /// Starts pods that send a load, which this build cannot.
     ///
     /// # Errors

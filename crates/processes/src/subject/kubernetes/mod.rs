@@ -19,6 +19,8 @@ mod local;
 mod logs;
 #[cfg(feature = "kubernetes")]
 mod owner;
+#[cfg(feature = "kubernetes")]
+mod restricted;
 mod rights;
 mod workload;
 
@@ -33,11 +35,11 @@ pub use error::KubernetesError;
 pub use examined::{Autoscalers, Examined, Node};
 pub use imported::{Imported, Live, Manifest, ReadyBy};
 #[cfg(not(feature = "kubernetes"))]
-pub use left_out::{Deployed, LoadPods, address_for_pods, examine, import};
+pub use left_out::{Deployed, LoadPods, examine, import};
 #[cfg(feature = "kubernetes")]
 pub(super) use local::{Clusters, clean};
 #[cfg(feature = "kubernetes")]
-pub use local::{Deployed, LoadPods, address_for_pods, examine, import};
+pub use local::{Deployed, LoadPods, examine, import};
 pub use rights::{Right, needed, role};
 pub use workload::{Kind, Workload};
 
@@ -110,7 +112,10 @@ pub struct LoadOrder {
 
 /// Variables of such a pod: where it is met, what it says to be let in, and the node that it is on. Its number, from 0, is in
 /// `JOB_COMPLETION_INDEX`.
-pub const LOAD_VARIABLES: [&str; 3] = ["UNLADEN_MEETING", "UNLADEN_SECRET", NODE];
+pub const LOAD_VARIABLES: [&str; 3] = ["UNLADEN_MEETING", SECRET, NODE];
+
+/// Variable of unladen's own pods, and of probes: what they say, or want to hear, first.
+pub const SECRET: &str = "UNLADEN_SECRET";
 
 /// Probes in the pods of the services, instead of this process on their node.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -124,9 +129,6 @@ pub struct ProbeOrder {
     /// What they want to hear first.
     pub secret: String,
 }
-
-/// Variable of a probe's container: what it wants to hear first.
-pub const PROBE_SECRET: &str = "UNLADEN_SECRET";
 
 /// What is started in the cluster for a variant.
 #[derive(Debug, Clone, PartialEq, Default)]

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use unladen_load::parts::{self, Member};
 use unladen_probe::server;
-use unladen_processes::subject::kubernetes::{LOAD_VARIABLES, PROBE_SECRET};
+use unladen_processes::subject::kubernetes::{LOAD_VARIABLES, SECRET};
 
 use super::interrupt_flag;
 
@@ -41,8 +41,8 @@ pub fn load_part() -> anyhow::Result<ExitCode> {
 /// # Errors
 /// When it is in no such pod, or the port is taken.
 pub fn probe(port: u16) -> anyhow::Result<ExitCode> {
-    let secret = env::var(PROBE_SECRET)
-        .with_context(|| format!("{PROBE_SECRET} is missing: this is for the pods of `on.kubernetes.probe: pod`"))?;
+    let secret = env::var(SECRET)
+        .with_context(|| format!("{SECRET} is missing: this is for the pods of `on.kubernetes.probe: pod`"))?;
     let over = interrupt_flag()?;
     // The unspecified address of IPv6 takes both, where there is IPv6.
     let listener =

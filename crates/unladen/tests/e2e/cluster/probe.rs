@@ -1,11 +1,9 @@
 //! Probes in the pods instead of unladen on their node.
 
 use std::fs;
-use std::process::Stdio;
 use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use unladen_linux::hierarchy::Mounts;
 use unladen_linux::process::Identity;
@@ -13,20 +11,14 @@ use unladen_linux::tree::Family;
 use unladen_probe::edges::{Edges, Source, Sources};
 use unladen_probe::remote::Remote;
 
-use super::{Cluster, IMAGE, OTEL, study};
-use crate::harness::{CliOutput, Scratch, assert_ledger_is_whole, on_all_cores};
+use super::{Cluster, IMAGE, OTEL, kill_all, processes, study};
+use crate::harness::{Scratch, on_all_cores};
+use crate::in_cluster::assert_whole;
 
 /// A study whose pods have probes.
 fn probed(name: &str) -> String {
     let cluster = format!("manifests: [deploy/], probe: pod, probe_image: {IMAGE}");
     study(name, OTEL).replace("manifests: [deploy/]", &cluster)
-}
-
-/// Processes of this machine whose command begins so.
-fn processes(command: &[u8]) -> Vec<u32> {
-    let all = fs::read_dir("/proc").expect("a system").flatten();
-    let pids = all.filter_map(|entry| entry.file_name().to_str().and_then(|name| name.parse().ok()));
-    pids.filter(|pid| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line.starts_with(command))).collect()
 }
 
 /// The shop of a pod, seen by the probe beside it and from the node.
@@ -70,26 +62,21 @@ fn a_probe_in_the_pod_counts_what_the_node_counts() {
     assert!(here > 50_000_000 && there.abs_diff(here) * 100 <= here, "{there} ns and {here} ns");
     let code = child.wait().expect("it ends").code();
     assert_eq!(code, Some(0), "{}", fs::read_to_string(scratch.path("err")).unwrap_or_default());
-    assert_whole(&scratch, 3);
+    assert_read(&scratch, 3);
     cluster.wait_until_nothing_left(&scratch);
 }
 
-/// So many runs count, each process was read by its control group, and all spans are there.
+/// So many runs count, with all that is asked of a study, and each process was read by its control group.
 #[track_caller]
-fn assert_whole(scratch: &Scratch, count: usize) {
-    let runs = scratch.runs();
-    let counted: Vec<_> = runs.iter().filter(|run| run.void.is_none()).collect();
-    assert_eq!(counted.len(), count, "{:?}", runs.iter().map(|run| &run.void).collect::<Vec<_>>());
-    for run in counted {
+fn assert_read(scratch: &Scratch, count: usize) {
+    assert_whole(scratch, count);
+    for run in scratch.runs().iter().filter(|run| run.void.is_none()) {
         let names: Vec<&str> = run.processes.iter().map(|it| it.service.as_str()).collect();
         assert_eq!(names.len(), 2, "{names:?}");
         for process in &run.processes {
             let source = format!("{:?}", process.cpu_source);
             assert!(source.starts_with("Cgroup") && process.cpu_ns.is_some_and(|ns| ns > 1_000_000), "{process:?}");
             assert!(process.rss.is_some_and(|bytes| bytes > 1 << 20) && process.pss.is_some(), "{process:?}");
-        }
-        if run.variant == "otel" {
-            assert_ledger_is_whole(run, 100);
         }
     }
 }
@@ -107,7 +94,7 @@ fn a_study_in_the_cluster_needs_no_right_on_its_node() {
     assert!(!printed.contains("hostPID") && !printed.contains("hostPath"), "{printed}");
     let output = cluster.ask(&scratch, &cluster.user, &sent).ends_with(0);
     assert!(output.out.contains("OpenTelemetry (otel)"), "{}", output.out);
-    assert_whole(&scratch, 6);
+    assert_read(&scratch, 6);
     cluster.wait_until_nothing_left(&scratch);
 }
 
@@ -117,17 +104,14 @@ fn a_probe_that_is_killed_voids_the_round_and_the_study_can_go_on() {
     let _turn = on_all_cores();
     let scratch = cluster.scratch(&probed("killed-probe").replace("window: 1s", "window: 4s"));
     let mut child = cluster.start(&scratch);
-    for pid in processes(b"/unladen\0__probe\0") {
-        let pid = Pid::from_raw(pid as i32).expect("a process");
-        kill_process(pid, Signal::KILL).expect("root");
-    }
+    assert!(kill_all(b"/unladen\0__probe\0") > 0, "probes run");
     let code = child.wait().expect("it ends").code();
     let said = fs::read_to_string(scratch.path("err")).expect("its words");
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("probe") && said.contains("unladen run --resume"), "{said}");
     cluster.wait_until_nothing_left(&scratch);
     cluster.ask(&scratch, &cluster.account, &["run", ".", "--resume", "out", "--plain"]).ends_with(0);
-    assert_whole(&scratch, 3);
+    assert_read(&scratch, 3);
     cluster.wait_until_nothing_left(&scratch);
 }
 
@@ -137,9 +121,7 @@ fn a_probe_whose_image_is_missing_is_told() {
     let _turn = on_all_cores();
     let text = probed("no-image").replace(&format!("probe_image: {IMAGE}"), "probe_image: no-such-image:1");
     let scratch = cluster.scratch(&text);
-    let mut command = cluster.command(&scratch, &["run", ".", "--out", "out", "--plain"]);
-    command.stdin(Stdio::null());
     let said = ["deployment/shop (service shop", "on.kubernetes.probe_image", "no-such-image:1"];
-    CliOutput::new(&command.output().expect("unladen starts")).ends_with(2).complains(&said);
+    cluster.run(&scratch, &[]).ends_with(2).complains(&said);
     cluster.assert_nothing_left(&scratch);
 }

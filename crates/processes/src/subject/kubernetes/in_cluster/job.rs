@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::super::restricted::{self, NOBODY};
 use super::super::{IMAGE_VARIABLE, JOB_VARIABLE, NAMESPACE};
 use super::{COMPONENT, CONTAINER, JOB, MANAGED_BY, NODE, OF_STUDY, PROGRAM, RESULTS, STUDY, UNLADEN};
 
@@ -13,8 +14,6 @@ const RETRIES: u32 = 3;
 const KEPT_S: u32 = 600;
 /// A pod that is to end has so long to delete what the study has in the cluster, seconds.
 const GRACE_S: u32 = 150;
-/// Nobody, of a pod without rights.
-const USER: u32 = 65534;
 /// Longest name of a file.
 const LONGEST_KEY: usize = 200;
 
@@ -55,6 +54,21 @@ impl JobOrder {
             keys.iter().zip(&self.files).map(|(key, file)| json!({"key": key, "path": file.path})).collect();
         let data: Map<String, Value> =
             keys.iter().zip(&self.files).map(|(key, file)| (key.clone(), json!(file.text))).collect();
+        let mut mounts = vec![
+            json!({"name": "study", "mountPath": STUDY, "readOnly": true}),
+            json!({"name": "results", "mountPath": RESULTS}),
+        ];
+        let mut volumes = vec![
+            json!({"name": "study", "configMap": {"name": self.name, "items": items}}),
+            json!({"name": "results", "emptyDir": {}}),
+        ];
+        let mut security = restricted::container();
+        if self.is_privileged {
+            security = json!({"privileged": true, "readOnlyRootFilesystem": true, "runAsUser": 0});
+            // A container sees its own control group only.
+            mounts.push(json!({"name": "cgroup", "mountPath": "/sys/fs/cgroup"}));
+            volumes.push(json!({"name": "cgroup", "hostPath": {"path": "/sys/fs/cgroup", "type": "Directory"}}));
+        }
         let mut pod = json!({
             "serviceAccountName": UNLADEN,
             "restartPolicy": "OnFailure",
@@ -72,19 +86,19 @@ impl JobOrder {
                 ],
                 // Without a request the load would be the first to wait, and the pod the first to be ended.
                 "resources": {"requests": {"cpu": "100m", "memory": "256Mi"}},
-                "volumeMounts": [
-                    {"name": "study", "mountPath": STUDY, "readOnly": true},
-                    {"name": "results", "mountPath": RESULTS},
-                ],
+                "securityContext": security,
+                "volumeMounts": mounts,
             }],
-            "volumes": [
-                {"name": "study", "configMap": {"name": self.name, "items": items}},
-                {"name": "results", "emptyDir": {}},
-            ],
+            "volumes": volumes,
         });
-        match self.is_privileged {
-            true => privileged(&mut pod),
-            false => restricted(&mut pod),
+        if self.is_privileged {
+            // The processes of the other pods of the node: whose CPU time is read, and whose networks are entered.
+            pod["hostPID"] = json!(true);
+        } else {
+            pod["securityContext"] = restricted::pod();
+            // The volumes are nobody's, too.
+            pod["securityContext"]["runAsGroup"] = json!(NOBODY);
+            pod["securityContext"]["fsGroup"] = json!(NOBODY);
         }
         if let Some(node) = &self.node {
             let fields = json!([{"key": "metadata.name", "operator": "In", "values": [node]}]);
@@ -126,29 +140,6 @@ impl JobOrder {
         }
         keys
     }
-}
-
-/// The processes of the other pods of the node: whose CPU time is read, and whose networks are entered.
-fn privileged(pod: &mut Value) {
-    pod["hostPID"] = json!(true);
-    let container = &mut pod["containers"][0];
-    container["securityContext"] = json!({"privileged": true, "readOnlyRootFilesystem": true, "runAsUser": 0});
-    // A container sees its own control group only.
-    let cgroup = json!({"name": "cgroup", "mountPath": "/sys/fs/cgroup"});
-    container["volumeMounts"].as_array_mut().into_iter().for_each(|all| all.push(cgroup.clone()));
-    let host = json!({"name": "cgroup", "hostPath": {"path": "/sys/fs/cgroup", "type": "Directory"}});
-    pod["volumes"].as_array_mut().into_iter().for_each(|all| all.push(host.clone()));
-}
-
-/// No right on the node: as Pod Security "restricted" wants it.
-fn restricted(pod: &mut Value) {
-    let seccomp = json!({"type": "RuntimeDefault"});
-    pod["securityContext"] = json!({"runAsNonRoot": true, "runAsUser": USER, "runAsGroup": USER, "fsGroup": USER, "seccompProfile": seccomp});
-    pod["containers"][0]["securityContext"] = json!({
-        "allowPrivilegeEscalation": false,
-        "readOnlyRootFilesystem": true,
-        "capabilities": {"drop": ["ALL"]},
-    });
 }
 
 #[cfg(test)]

@@ -8,13 +8,12 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::api::{Api, name, text};
-use super::config::Cluster;
 use super::deploy::{Deployed, find_node, look_for_interruption};
 use super::error::KubernetesError;
 use super::fit::Wanted;
 use super::pods::{Pod, Trouble};
 use super::wait::expected;
-use super::{LOAD_VARIABLES, LoadOrder, PROGRAM};
+use super::{LOAD_VARIABLES, LoadOrder, PROGRAM, restricted};
 use crate::subject::error::SubjectError;
 use crate::subject::launcher::Launcher;
 
@@ -77,6 +76,20 @@ impl Launcher {
     }
 }
 
+impl Launcher {
+    /// The address of this machine that the pods of a cluster reach.
+    ///
+    /// # Errors
+    /// There is none, or the cluster cannot be asked.
+    pub fn address_for_pods(&self, context: Option<&str>) -> Result<IpAddr, SubjectError> {
+        let shared = self.shared();
+        let (_, api) = shared.clusters.api(context, &shared.guard)?;
+        let (nodes, at) = find_node(&api)?;
+        let address = own_address(&nodes[at], &api);
+        Ok(address.ok_or_else(|| KubernetesError::NoAddress { server: api.server().to_owned() })?)
+    }
+}
+
 impl Deployed {
     fn wait_for_load(&self, parts: u32, subject: &str, interrupted: &AtomicBool) -> Result<(), SubjectError> {
         let begun = Instant::now();
@@ -135,16 +148,6 @@ fn wrong(pods: &[Pod], subject: &str, is_scheduled: bool) -> Option<KubernetesEr
     Some(KubernetesError::NoLoad { said })
 }
 
-/// The address of this machine that the pods of a cluster reach.
-///
-/// # Errors
-/// There is none, or the cluster cannot be asked.
-pub fn address_for_pods(context: Option<&str>) -> Result<IpAddr, KubernetesError> {
-    let api = Api::open(Cluster::find(context)?)?;
-    let (nodes, at) = find_node(&api)?;
-    own_address(&nodes[at], &api).ok_or_else(|| KubernetesError::NoAddress { server: api.server().to_owned() })
-}
-
 /// The address of this machine that pods reach: the node's; if that is not this process's to listen at, because it is in a pod or beside
 /// the node, the one by which it reaches the API server.
 fn own_address(node: &Value, api: &Api) -> Option<IpAddr> {
@@ -183,7 +186,7 @@ fn job(order: &LoadOrder, subject: &str, meeting: SocketAddr) -> Value {
             },
             "podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]},
         },
-        "securityContext": {"runAsNonRoot": true, "runAsUser": 65534, "seccompProfile": {"type": "RuntimeDefault"}},
+        "securityContext": restricted::pod(),
         "containers": [{
             "name": LOAD,
             "image": order.image,
@@ -196,11 +199,7 @@ fn job(order: &LoadOrder, subject: &str, meeting: SocketAddr) -> Value {
                 {"name": node, "valueFrom": {"fieldRef": {"fieldPath": "spec.nodeName"}}},
             ],
             "resources": {"requests": {"cpu": "100m", "memory": "64Mi"}},
-            "securityContext": {
-                "allowPrivilegeEscalation": false,
-                "readOnlyRootFilesystem": true,
-                "capabilities": {"drop": ["ALL"]},
-            },
+            "securityContext": restricted::container(),
         }],
     });
     json!({

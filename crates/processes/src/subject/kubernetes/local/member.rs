@@ -191,7 +191,10 @@ impl Watch {
                 self.ask_for(REASON).unwrap_or(Ended::Signal(libc::SIGKILL))
             }
             Some(other) => other,
-            None if self.is_elsewhere => self.await_end(),
+            None if self.is_elsewhere => self.ask_for(Duration::MAX).unwrap_or_else(|| {
+                // Its pod has gone, and how it ended with it: by the signal that ends pods, if it was to end.
+                Ended::Signal(if self.is_asked_to() { libc::SIGTERM } else { libc::SIGKILL })
+            }),
             None => self.ask_for(KNOWN).unwrap_or(Ended::Exit(-1)),
         };
         self.has_gone.store(true, Ordering::Relaxed);
@@ -206,29 +209,10 @@ impl Watch {
         self.is_ending.load(Ordering::Relaxed)
     }
 
-    /// Asks the cluster until the container has ended.
-    fn await_end(&self) -> Ended {
-        loop {
-            match self.api.get(&self.place.pod) {
-                Ok(pod) => {
-                    let pod = Pod::of(&pod);
-                    if let Some(ended) = pod.container(&self.place.container).and_then(|it| it.end_of(&self.place.id)) {
-                        return ended;
-                    }
-                }
-                // Its pod has gone, and how it ended with it: by the signal that ends pods, if it was to end.
-                Err(failure) if failure.is_absence() => {
-                    return Ended::Signal(if self.is_asked_to() { libc::SIGTERM } else { libc::SIGKILL });
-                }
-                Err(_) => {}
-            }
-            thread::sleep(LONG_PAUSE);
-        }
-    }
-
-    /// What the cluster knows of its end.
+    /// What the cluster knows of its end, once it does; `None`: the pod has gone, or the time is up.
     fn ask_for(&self, patience: Duration) -> Option<Ended> {
-        let deadline = Instant::now() + patience;
+        let begun = Instant::now();
+        let pause = if self.is_elsewhere { LONG_PAUSE } else { PAUSE };
         loop {
             match self.api.get(&self.place.pod) {
                 Ok(pod) => {
@@ -241,10 +225,10 @@ impl Watch {
                 Err(failure) if failure.is_absence() => return None,
                 Err(_) => {}
             }
-            if Instant::now() >= deadline {
+            if begun.elapsed() >= patience {
                 return None;
             }
-            thread::sleep(PAUSE);
+            thread::sleep(pause);
         }
     }
 }

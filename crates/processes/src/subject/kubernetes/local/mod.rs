@@ -27,10 +27,10 @@ pub(in crate::subject) use clusters::{Clusters, clean};
 pub use deploy::Deployed;
 pub use examine::examine;
 pub use import::import;
-pub use load::{LoadPods, address_for_pods};
+pub use load::LoadPods;
 pub use manifests::{files, kustomize};
 
 use super::{
-    Changes, LOAD_VARIABLES, LoadOrder, NODE, PROBE_SECRET, PROGRAM, ProbeOrder, Stack, api, config, error, examined,
-    imported, job_of_this_pod, logs, owner, plain_name, rights, workload,
+    Changes, LOAD_VARIABLES, LoadOrder, NODE, PROGRAM, ProbeOrder, SECRET, Stack, api, config, error, examined,
+    imported, job_of_this_pod, logs, owner, plain_name, restricted, rights, workload,
 };

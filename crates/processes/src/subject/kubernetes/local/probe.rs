@@ -1,7 +1,6 @@
 //! Probes in the pods of the services: ephemeral containers, each in the process namespace of one container, with its user and no more rights. They
 //! cannot be taken out again, and go with their pods.
 
-use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::atomic::AtomicBool;
 use std::thread;
@@ -14,22 +13,18 @@ use super::api::{Content, text};
 use super::deploy::{Deployed, look_for_interruption};
 use super::error::KubernetesError;
 use super::pods::{Container, Exit, NO_CONTAINER, NO_IMAGE, Pod};
-use super::wait::Expected;
-use super::{PROBE_SECRET, PROGRAM, ProbeOrder};
+use super::restricted::NOBODY;
+use super::wait::{Expected, WatchedBy, Watchers};
+use super::{PROGRAM, ProbeOrder, SECRET};
 use crate::subject::error::SubjectError;
 
 /// All probes answer within this time; their image may have to be pulled first.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
-/// Who a probe is if it may be anybody but root.
-const NOBODY: u32 = 65534;
 /// Settings of a container that decide what it may read of another one.
 const RIGHTS: [&str; 6] =
     ["allowPrivilegeEscalation", "capabilities", "privileged", "runAsGroup", "runAsNonRoot", "runAsUser"];
-
-/// Probes by UID of the pod and id of the container.
-pub(super) type Probes = BTreeMap<(String, String), Remote>;
 
 /// A probe that was put beside a container.
 struct Placed<'e> {
@@ -46,7 +41,7 @@ impl Deployed {
         order: &ProbeOrder,
         all: &[Expected<'_>],
         interrupted: &AtomicBool,
-    ) -> Result<Probes, SubjectError> {
+    ) -> Result<Watchers, SubjectError> {
         let mut waiting: Vec<Placed<'_>> = Vec::new();
         for expected in all {
             let pod = &expected.pod;
@@ -68,12 +63,13 @@ impl Deployed {
             self.api.patch(&path, Content::StrategicMerge, &patch).map_err(|failure| failure.when(&self.api, &what))?;
         }
         let begun = Instant::now();
-        let mut probes = Probes::new();
+        let mut probes = Watchers::new();
         while let Some(next) = waiting.pop() {
             look_for_interruption(interrupted)?;
             match ping(&next.remote) {
                 Ok(()) => {
-                    probes.insert((next.expected.pod.uid.clone(), next.container.id.clone()), next.remote);
+                    let key = (next.expected.pod.uid.clone(), next.container.id.clone());
+                    probes.insert(key, WatchedBy::Probe(next.remote));
                     continue;
                 }
                 Err(error) => {
@@ -144,7 +140,7 @@ fn ephemeral(order: &ProbeOrder, pod: &Pod, container: &Container, name: &str, p
         "imagePullPolicy": "IfNotPresent",
         "command": [PROGRAM],
         "args": args,
-        "env": [{"name": PROBE_SECRET, "value": order.secret}],
+        "env": [{"name": SECRET, "value": order.secret}],
         "targetContainerName": container.name,
         "securityContext": rights,
     })

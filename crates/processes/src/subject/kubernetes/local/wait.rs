@@ -129,13 +129,11 @@ impl Deployed {
                     self.look_for_trouble(stack, wanted, &pods, begun)?;
                     let counts = self.counts(wanted);
                     match expected(wanted, &pods, &counts) {
-                        Ok(all) if stack.probe.is_some() => {
-                            let probes = stack.probe.iter().map(|order| self.put_probes(order, &all, interrupted));
-                            let probes = probes.collect::<Result<Vec<_>, _>>()?.into_iter().flatten();
-                            let watchers = probes.map(|(key, probe)| (key, WatchedBy::Probe(probe))).collect();
-                            return self.adopt(launcher, stack, &all, &watchers);
-                        }
                         Ok(all) => {
+                            if let Some(order) = &stack.probe {
+                                let watchers = self.put_probes(order, &all, interrupted)?;
+                                return self.adopt(launcher, stack, &all, &watchers);
+                            }
                             let since = *running.get_or_insert_with(Instant::now);
                             if all.iter().all(|one| has_processes(one, &processes)) {
                                 let watchers =
