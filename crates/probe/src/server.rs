@@ -1,6 +1,6 @@
 //! A probe in the pod of what it watches: the other end of [`super::remote`].
 
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{self, BufReader};
 use std::net::{TcpListener, TcpStream};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,7 +15,7 @@ use unladen_linux::{Cgroup, Version, monotonic_ns};
 use unladen_load::child::line;
 
 use super::cpu::CpuReader;
-use super::remote::{Answer, Ask, Counters, Whose, Window};
+use super::remote::{Answer, Ask, Counters, Whose, Window, read_line};
 use super::sampler::{Sampler, Schedule};
 use super::target::Target;
 use super::tree::Tree;
@@ -25,7 +25,7 @@ const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 500_000_000 };
 /// A stranger may take so long to say who he is.
 const INTRODUCTION: Duration = Duration::from_secs(1);
 /// No question is longer, bytes.
-const LONGEST: u64 = 1 << 20;
+const MAX_QUESTION: u64 = 1 << 20;
 
 /// Answers everybody who knows the secret, until the flag is set.
 ///
@@ -78,7 +78,7 @@ fn converse(mut stream: TcpStream, secret: &str, container: &Container) -> io::R
     stream.set_nodelay(true)?;
     stream.set_read_timeout(Some(INTRODUCTION))?;
     let mut reader = BufReader::new(stream.try_clone()?);
-    match next(&mut reader)? {
+    match read_line(&mut reader, MAX_QUESTION)? {
         Some(Ask::Hello { secret: said, version }) if said == secret => {
             let own = env!("CARGO_PKG_VERSION");
             if version != own {
@@ -92,7 +92,7 @@ fn converse(mut stream: TcpStream, secret: &str, container: &Container) -> io::R
     stream.set_read_timeout(None)?;
     let (cpu, mut tree) = (CpuReader::new(container.cgroup.as_ref()), Tree::new(container.family.clone()));
     let mut sampler: Option<Sampler> = None;
-    while let Some(ask) = next(&mut reader)? {
+    while let Some(ask) = read_line(&mut reader, MAX_QUESTION)? {
         let answer = match ask {
             Ask::Clock => Answer::Clock(monotonic_ns()),
             Ask::Read => {
@@ -115,13 +115,6 @@ fn converse(mut stream: TcpStream, secret: &str, container: &Container) -> io::R
         line(&mut stream, &answer)?;
     }
     Ok(())
-}
-
-/// The next question; `None`: nobody asks any more.
-fn next(reader: &mut impl BufRead) -> io::Result<Option<Ask>> {
-    let mut text = Vec::new();
-    reader.by_ref().take(LONGEST).read_until(b'\n', &mut text)?;
-    if text.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&text)?)) }
 }
 
 fn watch(container: &Container, whose: Whose, window: Window) -> io::Result<Sampler> {

@@ -1,6 +1,6 @@
 //! Those who ask a probe elsewhere.
 
-use std::io::{self, BufRead, BufReader};
+use std::io::{self, BufReader};
 use std::net::TcpStream;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -10,7 +10,7 @@ use unladen_linux::monotonic_ns;
 use unladen_load::child::line;
 use unladen_load::parts::Clock;
 
-use super::{Answer, Ask, Counters, Remote, Whose, Window};
+use super::{Answer, Ask, Counters, Remote, Whose, Window, read_line};
 use crate::observation::Observation;
 use crate::target::Target;
 
@@ -18,6 +18,8 @@ use crate::target::Target;
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// The same for what it has seen over a window, which it puts together first.
 const SOON: Duration = Duration::from_secs(30);
+/// No answer is longer, bytes.
+const MAX_ANSWER: u64 = 64 << 20;
 /// Questions about its clock: the quickest answer counts.
 const QUESTIONS: usize = 8;
 
@@ -73,14 +75,10 @@ impl Conversation {
     }
 
     fn answer(&mut self) -> Result<Answer, RemoteError> {
-        let mut text = Vec::new();
-        self.reader.read_until(b'\n', &mut text)?;
-        if text.is_empty() {
-            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
-        }
-        match serde_json::from_slice(&text).map_err(io::Error::from)? {
-            Answer::Failed(message) => Err(RemoteError::Refused(message)),
-            answer => Ok(answer),
+        match read_line(&mut self.reader, MAX_ANSWER)? {
+            None => Err(io::Error::from(io::ErrorKind::UnexpectedEof).into()),
+            Some(Answer::Failed(message)) => Err(RemoteError::Refused(message)),
+            Some(answer) => Ok(answer),
         }
     }
 

@@ -100,6 +100,16 @@ fn a_stranger_hears_nothing_and_a_lost_probe_is_told() {
 }
 
 #[test]
+fn lines_that_are_too_long_or_broken_are_errors() {
+    let read = |text: &str| read_line::<Answer>(text.as_bytes(), 20);
+    assert_eq!(read("{\"clock\":1}\n\"hello\"\n").expect("an answer"), Some(Answer::Clock(1)));
+    assert_eq!(read("").expect("the end"), None);
+    for broken in ["\n", "{\"clock\":-1}\n", "\"hello", "{\"failed\":\"much too long\"}\n", "\u{fffd}"] {
+        read(broken).expect_err(broken);
+    }
+}
+
+#[test]
 fn the_group_of_a_container_is_where_it_has_mounted_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = |path: &str| {
