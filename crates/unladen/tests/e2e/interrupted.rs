@@ -19,7 +19,7 @@ fn started(scratch: &Scratch) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("unladen starts");
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while Instant::now() < deadline {
         let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).unwrap_or_default();
         if runs_in(&journal) >= 1 && has_consumer(scratch) {
@@ -28,8 +28,8 @@ fn started(scratch: &Scratch) -> Child {
         std::thread::sleep(Duration::from_millis(20));
     }
     let _ = child.kill();
-    let _ = child.wait();
-    panic!("no run was finished in 30 s");
+    let said = child.wait_with_output().expect("it can be waited for");
+    panic!("no run was finished within a minute:\n{}", String::from_utf8_lossy(&said.stderr));
 }
 
 /// Whether the second run has got as far as its consumer.
