@@ -3,7 +3,7 @@
 //! A process of its own keeps the generator's CPU apart from the service's. SIGTERM and SIGINT end the load early; the outcome
 //! is still delivered.
 
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -77,4 +77,14 @@ pub fn line(output: &mut dyn Write, event: &impl Serialize) -> std::io::Result<(
     text.push(b'\n');
     output.write_all(&text)?;
     output.flush()
+}
+
+/// The next line of at most so many bytes; `None`: the other end says no more.
+///
+/// # Errors
+/// It cannot be read, is longer (its rest is not read), or is not what is wanted.
+pub fn read_line<T: DeserializeOwned>(reader: impl BufRead, max_bytes: u64) -> std::io::Result<Option<T>> {
+    let mut text = Vec::new();
+    reader.take(max_bytes).read_until(b'\n', &mut text)?;
+    if text.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&text)?)) }
 }

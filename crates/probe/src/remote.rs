@@ -8,9 +8,6 @@
 mod client;
 mod merge;
 
-use std::io::{self, BufRead};
-
-use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use unladen_journal::role::Role;
 
@@ -76,11 +73,4 @@ pub(super) struct Window {
     pub(super) start_ns: u64,
     pub(super) end_ns: u64,
     pub(super) interval_ns: u64,
-}
-
-/// The next line of at most so many bytes; `None`: the other end says no more. What is longer is not read to its end, and an error.
-pub(super) fn read_line<T: DeserializeOwned>(reader: impl BufRead, max_bytes: u64) -> io::Result<Option<T>> {
-    let mut text = Vec::new();
-    reader.take(max_bytes).read_until(b'\n', &mut text)?;
-    if text.is_empty() { Ok(None) } else { Ok(Some(serde_json::from_slice(&text)?)) }
 }

@@ -12,10 +12,10 @@ use unladen_linux::clock::own_cpu_ns;
 use unladen_linux::process::Identity;
 use unladen_linux::tree::Family;
 use unladen_linux::{Cgroup, Version, monotonic_ns};
-use unladen_load::child::line;
+use unladen_load::child::{line, read_line};
 
 use super::cpu::CpuReader;
-use super::remote::{Answer, Ask, Counters, Whose, Window, read_line};
+use super::remote::{Answer, Ask, Counters, Whose, Window};
 use super::sampler::{Sampler, Schedule};
 use super::target::Target;
 use super::tree::Tree;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use super::clock::Clock;
 use super::{Answer, Ask, Hello, MAX_CLOCK_BOUND_NS};
 use crate::alternate::Fate;
-use crate::child::line;
+use crate::child::{line, read_line};
 use crate::error::LoadError;
 use crate::sys;
 
@@ -49,17 +49,14 @@ impl Connection {
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(INTRODUCTION))?;
         let mut reader = BufReader::new(stream.try_clone()?);
-        let mut line = Vec::new();
-        io::BufRead::read_until(&mut Read::by_ref(&mut reader).take(LONGEST_HELLO), b'\n', &mut line)?;
-        let hello = serde_json::from_slice(&line)?;
+        let hello = read_line(&mut reader, LONGEST_HELLO)?.ok_or(io::ErrorKind::UnexpectedEof)?;
         stream.set_read_timeout(Some(LOOK))?;
-        line.clear();
         let clock = Clock::of(0, 0, u64::MAX);
         Ok(Self {
             hello,
             stream,
             reader,
-            line,
+            line: Vec::new(),
             clock,
             clock_bound_ns: 0,
             late_ns: 0,

@@ -7,10 +7,10 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use unladen_linux::monotonic_ns;
-use unladen_load::child::line;
+use unladen_load::child::{line, read_line};
 use unladen_load::parts::Clock;
 
-use super::{Answer, Ask, Counters, Remote, Whose, Window, read_line};
+use super::{Answer, Ask, Counters, Remote, Whose, Window};
 use crate::observation::Observation;
 use crate::target::Target;
 

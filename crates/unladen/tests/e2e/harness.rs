@@ -63,7 +63,8 @@ impl Drop for Turn {
         let _ = sched_setaffinity(None, &self.cores);
         // Without the wait for the turn: `scripts/rust-test.sh` shows which tests take longest.
         let seats = self.seats.iter().sum::<usize>();
-        let line = format!("{:6.1} s, {seats} seats: {}\n", self.since.elapsed().as_secs_f64(), name());
+        let (all, took_s) = (SIDES * SEATS, self.since.elapsed().as_secs_f64());
+        let line = format!("{took_s:6.1} s, {seats} of {all} seats: {}\n", name());
         let times = fs::File::options().create(true).append(true).open(TIMES);
         let _ = times.and_then(|mut times| times.write_all(line.as_bytes()));
         let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);

@@ -19,17 +19,20 @@ fn started(scratch: &Scratch) -> Child {
         .stderr(Stdio::piped())
         .spawn()
         .expect("unladen starts");
-    let deadline = Instant::now() + Duration::from_mins(1);
+    let deadline = Instant::now() + Duration::from_secs(30);
     while Instant::now() < deadline {
         let journal = fs::read_to_string(scratch.path("out/journal.jsonl")).unwrap_or_default();
         if runs_in(&journal) >= 1 && has_consumer(scratch) {
             return child;
         }
+        if child.try_wait().expect("a child").is_some() {
+            break;
+        }
         std::thread::sleep(Duration::from_millis(20));
     }
     let _ = child.kill();
     let said = child.wait_with_output().expect("it can be waited for");
-    panic!("no run was finished within a minute:\n{}", String::from_utf8_lossy(&said.stderr));
+    panic!("no run was finished, with the next one under way, in 30 s:\n{}", String::from_utf8_lossy(&said.stderr));
 }
 
 /// Whether the second run has got as far as its consumer.

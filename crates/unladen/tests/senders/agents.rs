@@ -86,6 +86,7 @@ fn watched(service: Service<'_>, sink: Sink, receiver: &str, options: &[String],
     if care != Care::None {
         wait_until(|| sink.on_disk() >= spans, || format!("{} of {spans} spans arrived", sink.on_disk()));
     }
+    let before = service.printed();
     service.terminate();
     let (status, printed, errors) = service.end();
     assert_eq!(status.code(), Some(143), "{}", errors.join("\n"));
@@ -93,7 +94,8 @@ fn watched(service: Service<'_>, sink: Sink, receiver: &str, options: &[String],
     let complaints: Vec<_> = lines.filter(|line| line.contains("WARN") || line.contains("ERROR")).collect();
     // SkyWalking's agent finds its defaults good enough. It closes its channel before it reports that it ends, and while it may still send
     // metrics, as it does every second: either can fail in that moment, once.
-    let first = |what: &str| complaints.iter().position(|line| line.contains(what));
+    let before = String::from_utf8_lossy(&printed.as_bytes()[..before]);
+    let first = |what: &str| complaints.iter().position(|line| line.contains(what) && !before.contains(line));
     let at_end = [first("Failed to report shutdown event"), first("send JVM metrics to Collector fail")];
     let is_own_fault = |(index, line): (usize, &&str)| {
         line.contains("Failed to read the config file")

@@ -66,6 +66,12 @@ impl Process {
         }
     }
 
+    /// Bytes that it has printed so far. What it prints on standard output is not read before [`Process::end`].
+    pub(crate) fn printed(&self) -> usize {
+        let stdout = self.child.stdout.as_ref().expect("standard output is a pipe");
+        rustix::io::ioctl_fionread(stdout).expect("a pipe says what it holds") as usize
+    }
+
     /// Tells it to end.
     pub(crate) fn terminate(&self) {
         let pid = Pid::from_raw(self.child.id().cast_signed()).expect("a child has a pid");
