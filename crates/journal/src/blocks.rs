@@ -53,9 +53,9 @@ pub struct Blocks {
     /// start of the first block and at the end of the last.
     #[serde(default)]
     pub answered: u64,
-    /// Not in the journal, filled in by the judge once for a study: which metrics of the latency are too long to come from blocks.
+    /// Not in the journal, filled in by the judge once for a study: which metrics do not come from blocks although others of their kind do.
     #[serde(skip)]
-    pub too_long: Option<BTreeSet<&'static str>>,
+    pub not_from_blocks: Option<BTreeSet<&'static str>>,
     /// How much more CPU time the subject took in the first half of a block than in the second, ns: what it costs that others have used its
     /// caches, which is not charged. Absent: blocks had no halves.
     #[serde(default, skip_serializing_if = "Option::is_none")]

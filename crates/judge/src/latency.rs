@@ -8,12 +8,9 @@
 //! Nor is what lasts about as long as a block told from there: of a stall that begins in a block the first part alone meets requests, those that
 //! wait the longest, as the block ends with its last answer.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use unladen_journal::record::{Blocks, RunRecord};
 use unladen_load::outcome::Quantiles;
-use unladen_stats::estimate::median;
-
+use super::from_blocks::typical_largest;
 use super::metrics::Metric;
 
 /// A part of an alternating round.
@@ -80,7 +77,7 @@ const SHORT_ALONE: f64 = 0.5;
 
 /// Where a number is taken from in this run.
 fn from(number: &Number, run: &RunRecord) -> From {
-    let is_long = |blocks: &Blocks| match &blocks.too_long {
+    let is_long = |blocks: &Blocks| match &blocks.not_from_blocks {
         Some(metrics) => metrics.contains(number.metric),
         None => length(number, run).is_some_and(|length| length > 1.0),
     };
@@ -96,23 +93,10 @@ fn length(number: &Number, run: &RunRecord) -> Option<f64> {
     in_blocks.into_iter().chain(alone).reduce(f64::max)
 }
 
-/// Decides for every run of a study what is too long to come from blocks, so that a number comes from the same part of all of them: by the
-/// slowest variant of each alternating round, and the median of the rounds.
-pub(super) fn settle(runs: &mut [RunRecord]) {
-    let is_long = |number: &&Number| {
-        let mut rounds: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-        for run in runs.iter().filter(|run| run.void.is_none()) {
-            if let Some(length) = length(number, run) {
-                let slowest = rounds.entry((run.round, run.attempt)).or_default();
-                *slowest = slowest.max(length);
-            }
-        }
-        median(&rounds.into_values().collect::<Vec<_>>()).is_some_and(|length| length > 1.0)
-    };
-    let too_long: BTreeSet<&'static str> = NUMBERS.iter().filter(is_long).map(|number| number.metric).collect();
-    for blocks in runs.iter_mut().filter_map(|run| run.blocks.as_mut()) {
-        blocks.too_long = Some(too_long.clone());
-    }
+/// What is too long in a study to come from blocks.
+pub(super) fn too_long(runs: &[RunRecord]) -> impl Iterator<Item = &'static str> {
+    let is_long = |number: &&Number| typical_largest(runs, |run| length(number, run)).is_some_and(|length| length > 1.0);
+    NUMBERS.iter().filter(is_long).map(|number| number.metric)
 }
 
 /// What a run has of a part. Of a run that had the machine for itself either part is its window.
@@ -148,6 +132,7 @@ mod tests {
     use unladen_journal::record::Alone;
     use unladen_load::outcome::Outcome;
 
+    use super::super::from_blocks::settle;
     use super::*;
 
     fn run(blocks: Option<Blocks>) -> RunRecord {

@@ -32,6 +32,7 @@ mod design;
 mod distortion;
 mod dose;
 mod evidence;
+mod from_blocks;
 mod groups;
 mod ladder;
 mod latency;
@@ -110,7 +111,7 @@ pub enum GateOutcome {
 /// As [`measured::read`].
 pub fn read(dir: &Path) -> Result<Measured, ReadError> {
     let mut folder = measured::read(dir)?;
-    latency::settle(&mut folder.runs);
+    from_blocks::settle(&mut folder.runs);
     Ok(folder)
 }
 

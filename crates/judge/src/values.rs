@@ -103,12 +103,14 @@ pub(super) fn role_cpu(metric: &Metric, run: &RunRecord, _: Option<&str>) -> Opt
     Some(nanoseconds? as f64 / 1e3 / completed(run)?)
 }
 
-/// Answers per second. In blocks the processes of the others are alive; alone a closed loop gets through what the service can do.
-pub(super) fn throughput(_: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
-    match &run.blocks {
-        None => run.load.as_ref().map(|load| load.rate),
-        Some(blocks) => blocks.alone.as_ref().map(|alone| alone.completed as f64 / alone.seconds),
-    }
+/// Answers per second: in the blocks, which are spread over the whole round, where they tell what the service can do, else in the stretch alone.
+pub(super) fn throughput(metric: &Metric, run: &RunRecord, _: Option<&str>) -> Option<f64> {
+    let Some(blocks) = &run.blocks else { return run.load.as_ref().map(|load| load.rate) };
+    let (completed, seconds) = match &blocks.not_from_blocks {
+        Some(others) if !others.contains(&*metric.name) => (blocks.completed, blocks.own_s),
+        _ => blocks.alone.as_ref().map(|alone| (alone.completed, alone.seconds))?,
+    };
+    (seconds > 0.0).then(|| completed as f64 / seconds)
 }
 
 /// Milliseconds that the fixed work took.

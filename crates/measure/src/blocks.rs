@@ -200,7 +200,7 @@ impl<'m> Turns<'m> {
             foreign_s,
             completed: own().filter(|taken| taken.fate == Fate::Counts).map(|taken| taken.requests).sum(),
             answered: own().map(|taken| taken.requests).sum(),
-            too_long: None,
+            not_from_blocks: None,
             cold_ns,
             points: self.points(run, subjects, cold_ns.unwrap_or(0.0)),
             alone: self.alone(run, subjects),

@@ -82,7 +82,7 @@ pub(crate) fn alternate_like(run: &mut RunRecord, like: Like) {
         foreign_s: f64::from(kept) * 0.3,
         completed,
         answered: load.requests - in_alone,
-        too_long: None,
+        not_from_blocks: None,
         cold_ns: Some(60e3),
         points,
         alone: like.alone.then_some(alone),
