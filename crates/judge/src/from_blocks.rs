@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use unladen_journal::record::RunRecord;
+use unladen_journal::record::{Blocks, RunRecord};
 use unladen_journal::role::Role;
 use unladen_stats::estimate::median;
 
@@ -50,20 +50,22 @@ fn tail(run: &RunRecord) -> Option<f64> {
     Some(run.load.as_ref()?.latency_us.p50 / 1e6 / blocks.length_s)
 }
 
-/// Share of the subject's CPU time that it used in the blocks of others, beyond what it uses when nothing is asked of anybody.
+/// Share of the subject's CPU time that it used in the blocks of others, beyond what it uses when nothing is asked of anybody, and what its JIT
+/// compilers use: they are at work wherever the load is, and take as much of its throughput when that is measured alone.
 fn deferred(run: &RunRecord) -> Option<f64> {
-    let foreign_s = run.blocks.as_ref()?.foreign_s;
+    let Blocks { own_s, foreign_s, .. } = run.blocks.as_ref()?;
     let (mut used, mut later) = (0.0, 0.0);
     for process in values::of_role(run, Role::Subject, None) {
         used += process.cpu_ns? as f64;
-        later += (process.cpu_foreign_ns? as f64 - process.idle_cpu? * foreign_s * 1e9).max(0.0);
+        let compiling_ns = process.compiling_ns.unwrap_or(0) as f64 * foreign_s / (own_s + foreign_s);
+        later += (process.cpu_foreign_ns? as f64 - process.idle_cpu? * foreign_s * 1e9 - compiling_ns).max(0.0);
     }
     (used > 0.0).then_some(later / used)
 }
 
 #[cfg(test)]
 mod tests {
-    use unladen_journal::record::{Alone, Blocks, ProcessRecord};
+    use unladen_journal::record::{Alone, ProcessRecord};
     use unladen_load::outcome::{Outcome, Quantiles};
 
     use super::super::metrics::METRICS;
@@ -117,6 +119,10 @@ mod tests {
         // In each round, whoever is worst off decides for all.
         let two = |round| [run(round, 40.0, 0.2), run(round, 40.0, 0.25)];
         assert_eq!(throughputs([two(1), two(2)].concat()), [Some(80.0); 4]);
+        // Of 0.09 s that compilers took, 0.06 s were in the blocks of others, which last twice as long.
+        let mut compiling = run(1, 40.0, 0.25);
+        compiling.processes[0].compiling_ns = Some(90_000_000);
+        assert_eq!(throughputs(vec![compiling]), [Some(90.0)]);
         let unknown = RunRecord { processes: Vec::new(), ..run(1, 40.0, 0.2) };
         assert_eq!(throughputs(vec![unknown]), [Some(80.0)]);
     }

@@ -8,10 +8,10 @@
 //! Nor is what lasts about as long as a block told from there: of a stall that begins in a block the first part alone meets requests, those that
 //! wait the longest, as the block ends with its last answer.
 
-use unladen_journal::record::{Blocks, RunRecord};
-use unladen_load::outcome::Quantiles;
 use super::from_blocks::typical_largest;
 use super::metrics::Metric;
+use unladen_journal::record::{Blocks, RunRecord};
+use unladen_load::outcome::Quantiles;
 
 /// A part of an alternating round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -95,7 +95,8 @@ fn length(number: &Number, run: &RunRecord) -> Option<f64> {
 
 /// What is too long in a study to come from blocks.
 pub(super) fn too_long(runs: &[RunRecord]) -> impl Iterator<Item = &'static str> {
-    let is_long = |number: &&Number| typical_largest(runs, |run| length(number, run)).is_some_and(|length| length > 1.0);
+    let is_long =
+        |number: &&Number| typical_largest(runs, |run| length(number, run)).is_some_and(|length| length > 1.0);
     NUMBERS.iter().filter(is_long).map(|number| number.metric)
 }
 

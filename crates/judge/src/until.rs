@@ -17,13 +17,14 @@ use unladen_study::spec::Study;
 use super::compare::{compare, level};
 use super::evidence::{Evidence, VariantRuns, number};
 use super::findings::Finding;
+use super::from_blocks;
 use super::metrics::{METRICS, Metric};
 use super::units::{self, Scale};
 
 /// How far a study has come with these runs, all that the journal holds.
 #[must_use]
 pub fn look(study: &Study, runs: &[RunRecord]) -> Look {
-    let folder = Measured {
+    let mut folder = Measured {
         dir: PathBuf::new(),
         study: study.clone(),
         host: serde_json::Value::Null,
@@ -31,6 +32,7 @@ pub fn look(study: &Study, runs: &[RunRecord]) -> Look {
         calibrations: Vec::new(),
         notices: Vec::new(),
     };
+    from_blocks::settle(&mut folder.runs);
     let evidence = Evidence::of(&folder);
     let goals = study.until.iter().filter_map(|(name, width)| Goal::new(name, width));
     let mut reached: Vec<Reached> = goals.map(|goal| goal.reached(&evidence)).collect();
@@ -152,7 +154,7 @@ impl<'a> Goal<'a> {
 #[cfg(test)]
 mod tests {
     use unladen_journal::notices::Notice;
-    use unladen_journal::record::{ProcessRecord, VariantKind};
+    use unladen_journal::record::{Alone, Blocks, ProcessRecord, VariantKind};
     use unladen_journal::role::Role;
     use unladen_load::outcome::Outcome;
     use unladen_study::spec::Load;
@@ -211,6 +213,32 @@ mod tests {
         assert!(wide.rounds_needed > Some(6), "{wide:?}");
         let narrow = look(&study, &rounds(6, 1.9));
         assert!(narrow.is_enough() && narrow.rounds_needed == Some(6), "{narrow:?}");
+    }
+
+    /// As in the report: a closed loop's throughput is told from blocks that are alike, not from stretches that scatter.
+    #[test]
+    fn a_number_comes_from_where_the_report_takes_it_from() {
+        let in_blocks = |mut run: RunRecord| {
+            let process = &mut run.processes[0];
+            (process.idle_cpu, process.cpu_foreign_ns) = (Some(0.0), Some(0));
+            let alone = Alone { seconds: 1.0, completed: u64::from(100 * run.round), ..Alone::default() };
+            let blocks =
+                Blocks { length_s: 1.0, own_s: 10.0, completed: 5000, alone: Some(alone), ..Blocks::default() };
+            RunRecord { blocks: Some(blocks), ..run }
+        };
+        let mut rounds: Vec<RunRecord> = rounds(6, 1.0).into_iter().map(in_blocks).collect();
+        let study = study(&[("throughput", "1%")]);
+        assert!(look(&study, &rounds).is_enough());
+        // Half of the work is done later.
+        rounds.iter_mut().for_each(|run| run.processes[0].cpu_foreign_ns = Some(50_000_000));
+        let alone = |run: &mut RunRecord| {
+            let completed = if run.variant == "otel" { run.round } else { 1 };
+            run.blocks.iter_mut().for_each(|it| {
+                it.alone = Some(Alone { seconds: 1.0, completed: u64::from(completed), ..Alone::default() })
+            });
+        };
+        rounds.iter_mut().for_each(alone);
+        assert!(!look(&study, &rounds).is_enough());
     }
 
     #[test]
