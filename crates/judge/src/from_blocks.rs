@@ -1,13 +1,13 @@
 //! Which numbers of an alternating round come from a variant's blocks, and which from its stretch alone: decided once for a study, so that a
 //! number comes from the same part of all runs. By the variant that is worst off in each round, and the median of the rounds.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use unladen_journal::record::{Blocks, RunRecord};
 use unladen_journal::role::Role;
-use unladen_stats::estimate::median;
 
-use super::{latency, values};
+use super::latency::{self, typical_largest};
+use super::values;
 
 /// The metric that says how many requests a closed loop gets through.
 const THROUGHPUT: &str = "throughput";
@@ -30,18 +30,6 @@ pub(super) fn settle(runs: &mut [RunRecord]) {
     for blocks in runs.iter_mut().filter_map(|run| run.blocks.as_mut()) {
         blocks.not_from_blocks = Some(not_from_blocks.clone());
     }
-}
-
-/// The largest number of each round among the runs that count, of these the median.
-pub(super) fn typical_largest(runs: &[RunRecord], number: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
-    let mut rounds: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.void.is_none()) {
-        if let Some(number) = number(run) {
-            let largest = rounds.entry((run.round, run.attempt)).or_default();
-            *largest = largest.max(number);
-        }
-    }
-    median(&rounds.into_values().collect::<Vec<_>>())
 }
 
 /// How long the median answer took, as a share of a block.
