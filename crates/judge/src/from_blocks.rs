@@ -1,13 +1,13 @@
 //! Which numbers of an alternating round come from a variant's blocks, and which from its stretch alone: decided once for a study, so that a
 //! number comes from the same part of all runs. By the variant that is worst off in each round, and the median of the rounds.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use unladen_journal::record::{Blocks, RunRecord};
 use unladen_journal::role::Role;
+use unladen_stats::estimate::median;
 
-use super::latency::{self, typical_largest};
-use super::values;
+use super::{latency, values};
 
 /// The metric that says how many requests a closed loop gets through.
 const THROUGHPUT: &str = "throughput";
@@ -19,7 +19,10 @@ const DEFERRED: f64 = 0.005;
 
 /// Decides it for all runs.
 pub(super) fn settle(runs: &mut [RunRecord]) {
-    let mut not_from_blocks: BTreeSet<&'static str> = latency::too_long(runs).collect();
+    let mut not_from_blocks: BTreeSet<&'static str> = latency::lengths()
+        .filter(|(_, length)| typical_largest(runs, length).is_some_and(|length| length > 1.0))
+        .map(|(metric, _)| metric)
+        .collect();
     let is_beyond = |number: fn(&RunRecord) -> Option<f64>, limit| {
         // What is not known is no reason to trust it.
         typical_largest(runs, number).is_none_or(|number| number > limit)
@@ -30,6 +33,18 @@ pub(super) fn settle(runs: &mut [RunRecord]) {
     for blocks in runs.iter_mut().filter_map(|run| run.blocks.as_mut()) {
         blocks.not_from_blocks = Some(not_from_blocks.clone());
     }
+}
+
+/// The largest number of each round among the runs that count, of these the median.
+fn typical_largest(runs: &[RunRecord], number: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
+    let mut rounds: BTreeMap<(u32, u32), f64> = BTreeMap::new();
+    for run in runs.iter().filter(|run| run.void.is_none()) {
+        if let Some(number) = number(run) {
+            let largest = rounds.entry((run.round, run.attempt)).or_default();
+            *largest = largest.max(number);
+        }
+    }
+    median(&rounds.into_values().collect::<Vec<_>>())
 }
 
 /// How long the median answer took, as a share of a block.

@@ -8,11 +8,8 @@
 //! Nor is what lasts about as long as a block told from there: of a stall that begins in a block the first part alone meets requests, those that
 //! wait the longest, as the block ends with its last answer.
 
-use std::collections::BTreeMap;
-
 use unladen_journal::record::{Blocks, RunRecord};
 use unladen_load::outcome::Quantiles;
-use unladen_stats::estimate::median;
 
 use super::metrics::Metric;
 
@@ -96,23 +93,9 @@ fn length(number: &Number, run: &RunRecord) -> Option<f64> {
     in_blocks.into_iter().chain(alone).reduce(f64::max)
 }
 
-/// What is too long in a study to come from blocks.
-pub(super) fn too_long(runs: &[RunRecord]) -> impl Iterator<Item = &'static str> {
-    let is_long =
-        |number: &&Number| typical_largest(runs, |run| length(number, run)).is_some_and(|length| length > 1.0);
-    NUMBERS.iter().filter(is_long).map(|number| number.metric)
-}
-
-/// The largest number of each round among the runs that count, of these the median.
-pub(super) fn typical_largest(runs: &[RunRecord], number: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
-    let mut rounds: BTreeMap<(u32, u32), f64> = BTreeMap::new();
-    for run in runs.iter().filter(|run| run.void.is_none()) {
-        if let Some(number) = number(run) {
-            let largest = rounds.entry((run.round, run.attempt)).or_default();
-            *largest = largest.max(number);
-        }
-    }
-    median(&rounds.into_values().collect::<Vec<_>>())
+/// The metrics of the latency, and how long each is in a run, as a share of the longest that may come from blocks.
+pub(super) fn lengths() -> impl Iterator<Item = (&'static str, impl Fn(&RunRecord) -> Option<f64>)> {
+    NUMBERS.iter().map(|number| (number.metric, |run: &RunRecord| length(number, run)))
 }
 
 /// What a run has of a part. Of a run that had the machine for itself either part is its window.
