@@ -225,11 +225,12 @@ mongodb: | debian ## Build FerretDB, which speaks MongoDB's protocol, for studie
 
 go-subjects: $(SUBJECTS)/.ready ## Test and build the services under test that are written in Go; SkyWalking's agent is woven in, which takes some minutes once.
 
-# The agent's weaver sees every package that is compiled, so the first build compiles all of them anew; it keeps them.
+# The agent's weaver sees every package that is compiled, so the first build compiles all of them anew; it keeps them. What is tested is
+# compiled with the flags of what is built, or Go would compile all of it twice.
 $(SUBJECTS)/.ready: $(shell find subjects/go subjects/skywalking-go subjects/agents/go -type f) | debian
 	@command -v go >/dev/null || { echo "go is missing: install Go 1.21 or newer, which fetches the version that it needs"; exit 1; }
 	@echo "testing and building: subjects in Go"
-	@cd subjects/go && go vet ./... && go test ./...
+	@cd subjects/go && go test -trimpath -vet=all ./...
 	@subjects/agents/go/build.sh test
 	@cd subjects/go && go build -trimpath -buildvcs=false -o $(CURDIR)/$(SUBJECTS)/ ./cmd/...
 	@echo "building: subjects with SkyWalking's agent woven in"

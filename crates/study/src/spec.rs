@@ -105,6 +105,11 @@ pub struct Study {
     /// and how many depends on whatever else wakes it. Has no effect in a study on Kubernetes.
     #[serde(default = "defaults::yes")]
     pub keep_awake: bool,
+    /// Before each round, take the free memory that is in pieces, so that all processes get theirs in whole blocks (needs root).
+    /// Otherwise what a service costs depends on where its pages are. Takes up to several seconds a round. Has no effect in a study on
+    /// Kubernetes.
+    #[serde(default = "defaults::yes")]
+    pub ballast: bool,
     /// `own`: each variant has its own network, with its own 127.0.0.1 and ports. `host`: all use the machine's. Absent: own
     /// where services of several variants, alive at once, would listen on the same fixed address, or where one runs under an `agent`
     /// by name: nobody outside can be called from there.
@@ -199,6 +204,7 @@ impl Study {
             block: None,
             alone: None,
             keep_awake: defaults::yes(),
+            ballast: defaults::yes(),
             network: None,
             reach: Vec::new(),
             drain: Drain::default(),

@@ -5,8 +5,8 @@ out=$(realpath -m "${1:?test, or the folder for the executables}")
 cd "$(dirname "$0")"
 for agent in bare otel zipkin datadog elastic newrelic sentry skywalking; do
   if [ "$1" = test ]; then
-    go vet -tags "$agent" ./...
-    go test -tags "$agent" ./...
+    # With the flags of the build, as Go would compile all of it twice.
+    go test -trimpath -vet=all -tags "$agent" ./...
   elif [ "$agent" = skywalking ]; then
     PLUGINS="server sql" ../../skywalking-go/build.sh . "$out" "$PWD"
     mv "$out/skywalking-go" "$out/skywalking"

@@ -13,7 +13,9 @@ use std::sync::LazyLock;
 use unladen_journal::record::{Design, RunRecord};
 use unladen_judge::findings::{Finding, Findings, RoundValue, Verdict};
 
-use crate::harness::{CliOutput, Scratch, closed_loop, counting, demo_study, finding, on_a_core, on_all_cores};
+use crate::harness::{
+    CliOutput, Scratch, closed_loop, counting, demo_study, finding, on_a_core, on_all_cores, with_ballast,
+};
 use crate::truth::range;
 
 /// Requests per second of the load in [`demo_study`].
@@ -96,7 +98,8 @@ fn assert_near(findings: &Findings, variant: &str, metric: &str, truth: f64, bou
 fn known_costs() -> &'static (Findings, Vec<RunRecord>) {
     static MEASURED: LazyLock<(Findings, Vec<RunRecord>)> = LazyLock::new(|| {
         let _turn = on_all_cores();
-        let study = demo_study("by-turns", KNOWN).replace("quiet: 100ms, limit: 2s", "quiet: 2500ms, limit: 3s");
+        let study =
+            with_ballast(&demo_study("by-turns", KNOWN)).replace("quiet: 100ms, limit: 2s", "quiet: 2500ms, limit: 3s");
         let short = ["--rounds", "7", "--warmup", "300ms", "--window", "1s", "--set", "alone=300ms"];
         let scratch = measured("alternating", &study, &short);
         (scratch.findings(), scratch.runs())
@@ -107,7 +110,7 @@ fn known_costs() -> &'static (Findings, Vec<RunRecord>) {
 /// A study of idle CPU with a window of a second.
 fn idle_study(design: &str, only: &str, rounds: &str) -> Scratch {
     let short = ["--rounds", rounds, "--warmup", "300ms", "--window", "1s", "--set", "alone=300ms", "--only", only];
-    measured(design, &demo_study("idle", KNOWN), &short)
+    measured(design, &with_ballast(&demo_study("idle", KNOWN)), &short)
 }
 
 #[test]

@@ -62,6 +62,7 @@ warmup: 300ms
 window: 700ms
 alone: 300ms
 rounds: 1
+ballast: false
 repeat: {{at_most: 0%}}
 drain: {{quiet: 300ms, limit: 2s}}
 design: separate

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::engine::{Engine, IMAGE};
 use crate::harness::{
-    CliOutput, Scratch, closed_loop, counting, demo_study, finding, on_a_core, on_all_cores, wait_until,
+    CliOutput, Scratch, closed_loop, counting, demo_study, finding, on_a_core, on_all_cores, wait_until, with_ballast,
 };
 
 /// The consumer as a container in a variant, and with more keys of the service there.
@@ -22,7 +22,9 @@ fn as_image(more: &str) -> String {
 fn weighed(engine: &Engine, rounds: &str) -> Scratch {
     let traced = ", env: {OTEL_EXPORTER_OTLP_ENDPOINT: \"http://${sink.otlp_grpc}\"}, args: [--trace, otlp]";
     let variants = as_image("") + &as_image(traced).replace("  image:\n", "  traced:\n    spans_per_request: 4\n");
-    let scratch = Scratch::with(&demo_study("image", &variants).replace("design: separate", "design: alternating"));
+    let scratch = Scratch::with(
+        &with_ballast(&demo_study("image", &variants)).replace("design: separate", "design: alternating"),
+    );
     let output = engine.run(&scratch, &["--window", "1s", "--rounds", rounds]).ends_with(0);
     println!("{}", output.out);
     let runs = scratch.runs();
@@ -44,7 +46,7 @@ fn weighed(engine: &Engine, rounds: &str) -> Scratch {
 
 #[test]
 fn a_service_costs_the_same_as_an_image_and_as_a_process() {
-    let _turn = on_all_cores();
+    let _turn = on_a_core();
     let Some(engine) = Engine::start() else { return };
     let scratch = weighed(&engine, "4");
     let findings = scratch.findings();

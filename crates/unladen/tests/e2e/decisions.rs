@@ -2,7 +2,7 @@
 
 use unladen_judge::findings::{Outcome, Verdict};
 
-use crate::harness::{Scratch, demo_study, finding, on_a_core, on_all_cores, pausing};
+use crate::harness::{Scratch, demo_study, finding, on_a_core, on_all_cores, pausing, with_ballast};
 use crate::truth::{known_costs, range};
 
 /// What the leaking variant leaks.
@@ -92,13 +92,13 @@ fn a_ladder_finds_what_each_step_adds() {
 fn the_line_over_the_doses_agrees_with_the_ladder() {
     let _turn = on_all_cores();
     let traced = r#"env: {OTEL_EXPORTER_OTLP_ENDPOINT: "http://${sink.otlp_grpc}"}, args: [--trace, otlp, --spans"#;
-    let study = demo_study(
+    let study = with_ballast(&demo_study(
         "dose",
         &format!(
             "  full:\n    services: {{consumer: {{{traced}, '${{var.spans}}']}}}}\n  one:\n    services: {{consumer: {{{traced}, '1']}}}}\n  \
              twenty:\n    services: {{consumer: {{{traced}, '20']}}}}\n"
         ),
-    );
+    ));
     let more = "variables: {spans: '2'}\nmatrix: {spans: [1, 2, 5, 10, 20]}\nladder: [one, twenty]\n";
     let scratch = Scratch::with(&format!("{study}{more}"));
     // 8 rounds are the least that can tell a bend.

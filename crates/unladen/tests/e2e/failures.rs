@@ -14,6 +14,7 @@ study: {mark}
 warmup: 200ms
 window: 1s
 rounds: 2
+ballast: false
 services:
   app:
     command: [sh, -c, "{script} # {mark} ${{port.app}}"]

@@ -5,7 +5,7 @@ use std::path::Path;
 use unladen_judge::read;
 use unladen_judge::relabel::{Draw, false_alarms};
 
-use crate::harness::{Scratch, demo_study, on_all_cores};
+use crate::harness::{Scratch, demo_study, on_all_cores, with_ballast};
 
 /// Re-labelled studies. Given the stored runs, the labels are exchanged by lot, so each metric's false alarms are a binomial
 /// share of at most 5 % (4.2 % for 12 rounds): with 2,000 draws its standard error is 0.5 points, and 2 to 8 % is left by
@@ -26,7 +26,7 @@ fn identical_variants_cost_nothing_by_turns() {
 
 fn identical_variants_cost_nothing(design: &str) {
     let _turn = on_all_cores();
-    let scratch = Scratch::with(&demo_study("identical", "  a: {}\n  b: {}\n  c: {}\n"));
+    let scratch = Scratch::with(&with_ballast(&demo_study("identical", "  a: {}\n  b: {}\n  c: {}\n")));
     let output = scratch.run(&["--rounds", "24", "--window", "1s", "--warmup", "300ms", "--design", design]);
     println!("{}", output.out);
     let folder = read(&scratch.path("out")).expect("a run folder");

@@ -14,6 +14,7 @@ study: {study}
 warmup: 1s
 window: 2s
 rounds: 6
+ballast: false
 placebo: false
 drain: {{quiet: 100ms, limit: 1s}}
 services:

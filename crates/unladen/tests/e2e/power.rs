@@ -8,7 +8,7 @@ use std::process::{Child, Command, Stdio};
 
 use unladen_judge::findings::{Finding, Verdict};
 
-use crate::harness::{Scratch, UNLADEN, demo_study, finding, on_all_cores};
+use crate::harness::{Scratch, UNLADEN, demo_study, finding, on_all_cores, with_ballast};
 
 /// Studies of each kind.
 const STUDIES: usize = 10;
@@ -20,7 +20,7 @@ fn weigh(logarithms: f64, rounds: &str) -> Finding {
     let design = std::env::var("UNLADEN_DESIGN").unwrap_or_else(|_| "alternating".to_owned());
     let extra = logarithms.round().to_string();
     let variants = format!("  more:\n    services: {{consumer: {{args: [--extra-work, '{extra}']}}}}\n");
-    let scratch = Scratch::with(&demo_study("power", &variants).replace("rate: 300", "rate: 500"));
+    let scratch = Scratch::with(&with_ballast(&demo_study("power", &variants)).replace("rate: 300", "rate: 500"));
     let usual = ["--design", &design, "--set", "placebo=false", "--warmup", "1s", "--window", "4s", "--alone", "200ms"];
     scratch.run(&[&usual[..], &["--rounds", rounds]].concat()).ends_with(0);
     finding(&scratch.findings(), "more", "cpu_per_request").clone()

@@ -16,6 +16,7 @@ design: separate
 warmup: 300ms
 window: 700ms
 rounds: 6
+ballast: false
 placebo: false
 repeat: {at_most: 0%}
 drain: {quiet: 100ms, limit: 1s}

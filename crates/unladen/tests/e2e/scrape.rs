@@ -16,6 +16,7 @@ warmup: 500ms
 window: 1s
 alone: 400ms
 rounds: 6
+ballast: false
 placebo: false
 drain: {quiet: 100ms, limit: 1s}
 services:
