@@ -287,13 +287,13 @@ pub enum Notice {
         reason: String,
     },
     /// Void runs that were repeated with success.
-    #[error("{runs} runs that did not count were repeated in their rounds, and the repetition is used")]
+    #[error("runs repeated in their rounds: {runs}. The first attempts do not count, and the repetitions are used")]
     RunsRepeated {
         /// How many.
         runs: u32,
     },
     /// Valid runs beyond the first of a round.
-    #[error("{runs} valid runs of {variant} are left out: their rounds already had one")]
+    #[error("valid runs of {variant} that are left out: {runs}. Their rounds already had one")]
     RunsSurplus {
         /// Variant.
         variant: String,
@@ -302,7 +302,7 @@ pub enum Notice {
     },
     /// Too few rounds for any interval.
     #[error(
-        "{variants}: {rounds} rounds with both sides are too few for an interval, {needed} are needed. `unladen run --resume` with more rounds adds them"
+        "{variants}: an interval needs {needed} rounds with both sides; so far: {rounds}. `unladen run --resume` with more rounds adds them"
     )]
     TooFewRounds {
         /// Variants that it concerns.
