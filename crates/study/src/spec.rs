@@ -106,7 +106,7 @@ pub struct Study {
     #[serde(default = "defaults::yes")]
     pub keep_awake: bool,
     /// Before each round, take the free memory that is in pieces, so that all processes get theirs in whole blocks (needs root).
-    /// Otherwise what a service costs depends on where its pages are. Takes up to several seconds a round. Has no effect in a study on
+    /// Otherwise what a service costs depends on where its pages are. Can take some seconds a round. Has no effect in a study on
     /// Kubernetes.
     #[serde(default = "defaults::yes")]
     pub ballast: bool,
