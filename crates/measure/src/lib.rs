@@ -128,9 +128,8 @@ fn runs(
     });
     let result = learned.and_then(|learned| {
         (setup.plan, setup.calibrations) = (calibrated.get_or_init(|| learned), known);
-        // On a cluster, the CPUs that matter are not this machine's.
         let study = &plan.study;
-        let awake = (study.keep_awake && study.on.kubernetes.is_none()).then(Awake::keep).flatten();
+        let awake = (study.keep_awake && study.on.is_this_machine()).then(Awake::keep).flatten();
         let (setup, shared, journal) = (&setup, &mut shared[..], &mut journal);
         Session { setup, choice, shared, journal, interrupted, awake, ballast: None, number, done: &mut done }
             .rounds(seed, &mut ends, watcher)

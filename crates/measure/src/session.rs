@@ -69,11 +69,10 @@ impl Session<'_, '_> {
                 let began = Instant::now();
                 // What the round before gave back is in pieces: they are taken anew.
                 self.ballast = None;
-                // On a cluster, the memory that matters is not this machine's.
-                self.ballast = (plan.study.ballast && plan.study.on.kubernetes.is_none())
-                    .then(available_memory)
-                    .flatten()
-                    .and_then(|bytes| Ballast::take(&self.setup.partition.subject, bytes));
+                if plan.study.ballast && plan.study.on.is_this_machine() {
+                    self.ballast =
+                        available_memory().and_then(|bytes| Ballast::take(&self.setup.partition.subject, bytes));
+                }
                 match self.choice.design {
                     Design::Separate => round.missing.iter().try_for_each(|slot| self.slot(*slot, watcher))?,
                     Design::Alternating => {

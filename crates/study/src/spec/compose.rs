@@ -24,6 +24,12 @@ impl On {
     pub fn is_any(&self) -> bool {
         self.compose.is_some() || self.kubernetes.is_some()
     }
+
+    /// Whether services run on this machine. On a cluster, the CPUs and the memory that matter are not this machine's.
+    #[must_use]
+    pub fn is_this_machine(&self) -> bool {
+        self.kubernetes.is_none()
+    }
 }
 
 /// The Compose files of a study.

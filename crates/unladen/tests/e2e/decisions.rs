@@ -14,10 +14,10 @@ const LEAK: f64 = 1024.0 * 1024.0;
 #[ignore = "measures for 4 minutes: make decisions"]
 fn a_leak_of_a_mebibyte_per_minute_is_found() {
     let _turn = on_all_cores();
-    let scratch = Scratch::with(&demo_study(
+    let scratch = Scratch::with(&with_ballast(&demo_study(
         "leak",
         "  leaking:\n    services: {consumer: {args: [--leak-mib-per-minute, '1']}}\n",
-    ));
+    )));
     let output = scratch.run(&["--window", "11s"]).ends_with(0);
     println!("{}", output.out);
     let findings = scratch.findings();

@@ -348,7 +348,7 @@ fn look_for_cgroups(dir: &Path, depth: u32, found: &mut Vec<PathBuf>) {
 }
 
 /// A study of the embedded service. `mark` is an argument that its processes carry, so that a test finds its own.
-/// `variants` is YAML, indented by two spaces. It takes no ballast, which is a good part of a short round: see [`with_ballast`].
+/// `variants` is YAML, indented by two spaces. There is no ballast: to take it would be a good part of a short round.
 pub(crate) fn demo_study(mark: &str, variants: &str) -> String {
     format!(
         r#"
