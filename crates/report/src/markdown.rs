@@ -60,6 +60,9 @@ fn table(out: &mut String, variant: &VariantFindings, findings: &[&Finding]) {
 }
 
 fn under(out: &mut String, variant: &VariantFindings) {
+    if let Some(words) = view::measurement_error(variant) {
+        push(out, format_args!("\n{words}\n"));
+    }
     if let Some(faults) = view::faults(variant) {
         push(out, format_args!("\nFaults: {}.\n", text(&faults)));
     }

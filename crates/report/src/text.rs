@@ -133,8 +133,11 @@ fn section(out: &mut Page, section: &Section) {
     }
 }
 
-/// What stands under a table: the ledger, and runs that do not count.
+/// What stands under a table: how to read it, the ledger, and runs that do not count.
 fn runs(out: &mut Page, variant: &VariantFindings) {
+    if let Some(words) = view::measurement_error(variant) {
+        out.wrapped("  ", "  ", words, DIM);
+    }
     if let Some(faults) = view::faults(variant) {
         out.wrapped("  faults: ", "          ", &format!("{faults}."), Style::new());
     }
