@@ -201,7 +201,9 @@ fn replicas_share_the_load_and_kept_volumes_live_as_long_as_the_study() {
     let Some(engine) = Engine::with_bridge().filter(|_| has_compose()) else { return };
     let before = everything(&engine);
     let keep = "{compose: {files: [compose.yaml, more.yaml], volumes: keep, profiles: [more]}}";
-    let scratch = Scratch::with(&study("replicas").replace("{compose: [compose.yaml]}", keep));
+    // Two replicas would answer as fast as a closed loop asks, and one whose load sets the pace is refused.
+    let study = study("replicas").replace("connections: 4", "connections: 4, rate: 300");
+    let scratch = Scratch::with(&study.replace("{compose: [compose.yaml]}", keep));
     scratch.write("compose.yaml", &compose().replace("    container_name: shop-api\n", ""));
     let second = format!(
         "services: {{api: {{deploy: {{replicas: 2}}}}, more: {{image: '{IMAGE}', profiles: [more], command: [__demo, provider, --port, '1']}}}}"
