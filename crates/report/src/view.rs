@@ -2,7 +2,7 @@
 
 use unladen_judge::findings::{
     Cell, Conclusion, Finding, Findings, Judgement, LedgerFindings, MoneyFindings, Number, Place, Range, Section,
-    VariantFindings, VariantKind, Verdict,
+    VariantFindings, VariantKind,
 };
 use unladen_judge::units::{self, Scale};
 
@@ -83,7 +83,7 @@ pub(super) fn heading(variant: &VariantFindings) -> String {
 
 /// What stands under the table of an A/A control of which a row says that it differs: "costs" is not to be believed there.
 pub(super) fn measurement_error(variant: &VariantFindings) -> Option<&'static str> {
-    let differs = |it: &&Finding| matches!(variant.judgement(it), Judgement::Of(Verdict::Costs | Verdict::Saves));
+    let differs = |finding: &&Finding| variant.judgement(finding).is_difference();
     let is_wrong = variant.kind == VariantKind::Placebo && prominent(variant).iter().any(differs);
     is_wrong.then_some("Both sides are the same service: a difference here is measurement error. See the noise floor.")
 }
